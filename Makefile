@@ -1,0 +1,107 @@
+# Everything here needs Go, git and make. A C compiler is used when there is
+# one: the race detector wants it on Linux.
+
+GO          ?= go
+EXAMPLE     ?= ./examples/burst
+BENCH_GATE  ?= $(GO) run . gate
+FUZZTIME    ?= 60s
+SMOKETIME   ?= 3s
+MUTATE      ?=
+COVER_MIN   ?= 95
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+PLATFORMS   ?= windows/amd64 darwin/arm64 linux/386
+MODULES     := $(shell awk '{ sub(/\/\/.*/, ""); for (i = 1; i <= NF; i++) if ($$i ~ /^\.(\/|$$)/) print $$i }' go.work)
+RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+# $(call each,COMMAND) runs a command in every module and stops at the first
+# that fails.
+each = @set -e; for m in $(MODULES); do echo "== $$m: $(strip $(1))"; (cd $$m && $(1)); done
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "modules: $(MODULES)"
+
+.PHONY: run
+run: ## Run the example: a server with a gate under a burst (EXAMPLE=./examples/burst)
+	$(GO) run $(EXAMPLE)
+
+.PHONY: test
+test: setup format vet staticcheck race alone run cover smoke mutate ## Run what CI runs: all of check but cross, and example, coverage, fuzz smoke, mutants
+	@echo "== all good"
+
+.PHONY: check
+check: format vet staticcheck race alone cross ## Before you hand in: format, vet, staticcheck, race, alone, cross
+
+.PHONY: setup
+setup: ## Download what the modules and the checks need
+	$(call each,$(GO) mod download)
+	@echo "== $(STATICCHECK)"; $(GO) run $(STATICCHECK) -version
+
+.PHONY: format
+format: ## Fail if gofmt would change a file
+	@echo "== gofmt -l ."; bad=$$(gofmt -l .); test -z "$$bad" || { echo "not formatted:"; echo "$$bad"; exit 1; }
+
+.PHONY: vet
+vet: ## Run go vet in every module
+	$(call each,$(GO) vet ./...)
+
+.PHONY: staticcheck
+staticcheck: ## Run staticcheck, pinned, in every module
+	$(call each,$(GO) run $(STATICCHECK) ./...)
+
+.PHONY: race
+race: ## Run all tests, examples, fuzz seeds and the lint under the race detector
+	@test -n "$(RACE)" || echo "== NO C COMPILER: the tests run without the race detector"
+	$(call each,$(GO) test $(RACE) ./...)
+
+.PHONY: lint
+lint: ## Run the repository's own rules only
+	$(GO) test -count=1 ./internal/lint/...
+
+.PHONY: alone
+alone: ## Check that every module builds and is tidy without go.work
+	$(call each,GOWORK=off $(GO) mod tidy -diff && GOWORK=off $(GO) build ./...)
+
+.PHONY: cross
+cross: ## Type-check every module and its tests for Windows, macOS and 32-bit Linux
+	@set -e; for p in $(PLATFORMS); do for m in $(MODULES); do \
+		echo "== $$m: go vet for $$p"; \
+		(cd $$m && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./...); \
+	done; done
+
+.PHONY: cover
+cover: ## Fail if the tests of internal/admit cover too little of it (COVER_MIN=95)
+	@set -e; profile=$$(mktemp); trap 'rm -f "$$profile"' EXIT; \
+	$(GO) test -coverprofile="$$profile" -coverpkg=./internal/admit ./internal/admit; \
+	$(GO) tool cover -func="$$profile" | awk -v min=$(COVER_MIN) '$$NF != "100.0%" { print } \
+		$$1 == "total:" { sub(/%/, "", $$NF); low = $$NF + 0 < min } \
+		END { if (low) { print "coverage is below " min "%"; exit 1 } }'
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target in turn (FUZZTIME=60s)
+	@GO="$(GO)" scripts/fuzz $(FUZZTIME)
+
+.PHONY: smoke
+smoke: ## Run each fuzz target for a moment (SMOKETIME=3s)
+	@GO="$(GO)" scripts/fuzz $(SMOKETIME)
+
+.PHONY: mutate
+mutate: ## Remove each release site in turn; some test must fail (MUTATE="-only gate.go")
+	$(GO) run ./internal/lint/mutate $(MUTATE)
+
+.PHONY: bench-gate
+bench-gate: ## Compare the gate with its peers and check the ratios (BENCH_GATE="go run . gate")
+	cd bench && $(BENCH_GATE)
+
+.PHONY: docs
+docs: ## Rewrite the generated parts of the docs
+	$(call each,$(GO) generate ./...)
+	$(GO) test ./internal/lint -count=1 -run 'TestRepository/namesUpToDate' -update
+
+.PHONY: rename
+rename: ## Move the module path everywhere: make rename MODULE=host/owner/name
+	@test -n "$(MODULE)" || { echo "usage: make rename MODULE=host/owner/name"; exit 2; }
+	@GO="$(GO)" scripts/rename "$(MODULE)"

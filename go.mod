@@ -1,0 +1,3 @@
+module example.com/forebay
+
+go 1.26

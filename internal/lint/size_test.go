@@ -1,0 +1,31 @@
+package lint
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+)
+
+const (
+	maxFileLines     = 500
+	maxFunctionLines = 60
+)
+
+// sizes: a file is one idea, a function fits a screen. Tests and generated
+// files may be longer.
+func sizes(t *tree) (found []string) {
+	for _, s := range t.sources {
+		if s.isTest() || ast.IsGenerated(s.file) {
+			continue
+		}
+		if n := bytes.Count(s.text, []byte("\n")); n > maxFileLines {
+			found = append(found, fmt.Sprintf("%s: %d lines; at most %d, split it by idea", s.path, n, maxFileLines))
+		}
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.lines(f) > maxFunctionLines {
+				found = append(found, s.at(f.Pos(), "%s has %d lines; at most %d", f.Name.Name, s.lines(f), maxFunctionLines))
+			}
+		}
+	}
+	return found
+}
