@@ -1,0 +1,79 @@
+package admit
+
+import (
+	"strconv"
+	"time"
+)
+
+// Count counts one decision that was made elsewhere: a chain's, once every gate
+// of it has granted, or a call that had left before it arrived.
+func (m *Machine) Count(now time.Time, v Verdict) {
+	m.counts.Decisions[v]++
+	m.note(now, "count", v.String())
+}
+
+// SetLimit puts a limit in force; 0 closes. Calls that run go on. If it grew,
+// exactly the difference starts; if it shrank, nothing starts until there is
+// room, and whoever costs more than the new limit is refused at once.
+func (m *Machine) SetLimit(now time.Time, n int) {
+	m.setLimit(now, n)
+	m.note(now, "limit", strconv.Itoa(n))
+}
+
+func (m *Machine) setLimit(now time.Time, n int) {
+	m.want = n
+	m.applyLimit(now, n)
+	m.observe(now, Observation{Kind: Changed})
+	m.dispatch(now)
+	m.settle(now)
+}
+
+func (m *Machine) applyLimit(now time.Time, n int) {
+	shrank := n < m.limit
+	m.limit = n
+	if !shrank {
+		return
+	}
+	for w := m.line.head; w != nil; {
+		next := w.next
+		if w.cost > n {
+			m.decide(now, w, Busy)
+		}
+		w = next
+	}
+}
+
+// SetSlots says how many units an outer ledger grants: with 0 there are none
+// yet and everybody waits (unlike a limit of 0, which refuses). Withdrawn slots
+// are not used again once those who hold them give them back.
+func (m *Machine) SetSlots(now time.Time, n int) {
+	m.slots = n
+	m.dispatch(now)
+	m.settle(now)
+	m.note(now, "slots", strconv.Itoa(n))
+}
+
+// Configure puts another configuration in force, its limit included; who runs
+// goes on, who waits keeps place and patience.
+func (m *Machine) Configure(now time.Time, c Config) {
+	m.cfg = c
+	m.setLimit(now, c.Limit)
+	m.note(now, "configure", c.script())
+}
+
+// Drain refuses everybody from now on, those in line at once.
+func (m *Machine) Drain(now time.Time) {
+	m.draining = true
+	for m.line.head != nil {
+		m.decide(now, m.line.head, Draining)
+	}
+	m.settle(now)
+	m.note(now, "drain", "")
+}
+
+// Resume ends a drain.
+func (m *Machine) Resume(now time.Time) {
+	m.draining = false
+	m.settle(now)
+	m.note(now, "resume", "")
+}

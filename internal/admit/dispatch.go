@@ -1,0 +1,73 @@
+package admit
+
+import "time"
+
+// sweep expires those at the head whose time is up although nobody has said so
+// yet, so that they neither run nor take up a place. Whoever stands behind a
+// patient head and has less patience is expired by its own timer.
+func (m *Machine) sweep(now time.Time) {
+	if m.line.head != nil && !m.line.head.until.After(now) {
+		m.dispatch(now)
+	}
+}
+
+// dispatch starts whoever is at the head and fits, in order, and passes over
+// those whose time is up.
+func (m *Machine) dispatch(now time.Time) {
+	for w := m.line.head; w != nil; w = m.line.head {
+		switch {
+		case !w.until.After(now):
+			m.decide(now, w, w.expiry)
+		case w.cost <= m.room():
+			m.decide(now, w, Granted)
+		default:
+			return
+		}
+	}
+}
+
+// decide takes w out of the line with a verdict.
+func (m *Machine) decide(now time.Time, w *Waiter, v Verdict) {
+	m.line.remove(w)
+	w.verdict, w.decided = v, now
+	if m.decidedLast == nil {
+		m.decided = w
+	} else {
+		m.decidedLast.next = w
+	}
+	m.decidedLast = w
+	if v == Granted {
+		m.start(now, w.cost, w.link, w.Waited(), w.deadline)
+	} else {
+		m.counts.Decisions[v]++
+		m.observe(now, Observation{Kind: Left, Cost: w.cost, Waited: w.Waited(), Deadline: w.deadline})
+	}
+	w.gauge = m.Gauge()
+}
+
+func (m *Machine) start(now time.Time, cost int, link bool, waited time.Duration, deadline time.Time) {
+	m.inFlight += cost
+	m.calls++
+	m.counts.Granted++
+	if !link {
+		m.counts.Decisions[Granted]++
+	}
+	m.observe(now, Observation{Kind: Started, Cost: cost, Waited: waited, Deadline: deadline})
+}
+
+// move lets the limiter's wish take effect, and those in whom it lets in. It
+// ends: only starts and departures from the line make the limiter speak again, and each takes
+// one waiter out of the line.
+func (m *Machine) move(now time.Time) {
+	for m.follow(now) {
+		m.dispatch(now)
+	}
+}
+
+// settle ends an event: from here to the next one the gate is full or it is not.
+func (m *Machine) settle(now time.Time) {
+	m.move(now)
+	if m.measures() {
+		m.rate.advance(now, m.full())
+	}
+}

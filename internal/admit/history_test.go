@@ -1,0 +1,363 @@
+package admit
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// history drives a machine and the model through the same random events and
+// compares everything that shows after each.
+type history struct {
+	t     testing.TB
+	next  func(n int) int
+	now   time.Time
+	m     *Machine
+	model *model
+	out   []int // costs of the leases that are out
+	seen  []*modelWaiter
+	asked uint64 // calls that arrived; links have no decision of their own
+	links uint64
+	log   []string
+}
+
+func newHistory(t testing.TB, next func(n int) int) *history {
+	h := &history{t: t, next: next, now: time.Unix(0, 0)}
+	c := h.config()
+	h.m, h.model = New(h.now, c), newModel(c)
+	h.say("new %+v", c)
+	return h
+}
+
+func (h *history) say(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf("%v ", h.now.Sub(time.Unix(0, 0)))+fmt.Sprintf(format, args...))
+}
+
+func (h *history) config() Config {
+	c := Config{Limit: 1 + h.next(5), MaxWait: time.Duration(h.next(4)) * 30 * time.Millisecond, Measure: h.next(2) == 0}
+	if c.MaxWait > 0 && h.next(2) == 0 {
+		c.MaxWaiting = 1 + h.next(5)
+	}
+	return c
+}
+
+func (h *history) step() {
+	h.now = h.now.Add(time.Duration(h.next(40)) * time.Millisecond)
+	switch h.next(16) {
+	case 0, 1, 2, 3, 4, 5:
+		h.arrive()
+	case 6, 7, 8:
+		h.release()
+	case 9, 10, 11:
+		h.quit()
+	case 12:
+		h.setLimit()
+	case 13:
+		n := h.next(7)
+		if n == 6 {
+			n = Unlimited
+		}
+		h.say("slots %d", n)
+		h.m.SetSlots(h.now, n)
+		h.model.slots = n
+		h.model.dispatch(h.now)
+		h.model.settle(h.now)
+	case 14:
+		h.drainOrConfigure()
+	case 15:
+		h.lend()
+	}
+	h.compare()
+}
+
+func (h *history) arrive() {
+	a := Arrival{Cost: 1, NoWait: h.next(8) == 0, Link: h.next(6) == 0}
+	if h.next(3) == 0 {
+		a.Cost = 1 + h.next(6)
+	}
+	if h.next(5) == 0 {
+		a.Deadline = h.now.Add(time.Duration(h.next(6)-1) * 10 * time.Millisecond)
+	}
+	if a.Link && h.next(2) == 0 {
+		a.Until = h.now.Add(time.Duration(h.next(6)) * 10 * time.Millisecond)
+	}
+	h.asked++
+	v, w := h.m.Arrive(h.now, a)
+	mv, mw := h.model.arrive(h.now, a)
+	h.say("arrive %+v -> %v", a, v)
+	if v != mv || (w == nil) != (mw == nil) {
+		h.fail("arrival %+v: machine says %v, model %v", a, v, mv)
+	}
+	if v == Granted {
+		h.granted(a.Cost, a.Link)
+	}
+	if mw != nil {
+		mw.w = w
+		h.seen = append(h.seen, mw)
+	}
+}
+
+func (h *history) granted(cost int, link bool) {
+	h.out = append(h.out, cost)
+	if link {
+		h.links++
+	}
+}
+
+func (h *history) release() {
+	if len(h.out) == 0 {
+		return
+	}
+	i := h.next(len(h.out))
+	cost := h.out[i]
+	h.out = slices.Delete(h.out, i, i+1)
+	if h.next(5) == 0 {
+		h.say("unwind %d", cost)
+		h.m.Unwind(h.now, cost)
+		h.model.unwind(h.now, cost)
+		return
+	}
+	h.say("release %d", cost)
+	h.m.Release(h.now, cost, End{})
+	h.model.release(h.now, cost)
+}
+
+func (h *history) quit() {
+	if len(h.seen) == 0 {
+		return
+	}
+	w := h.seen[max(0, len(h.seen)-1-h.next(8))]
+	v := []Verdict{Canceled, Deadline}[h.next(2)]
+	switch h.next(3) {
+	case 0:
+		h.say("leave %v", v)
+		if got, want := h.m.Leave(h.now, w.w, v), h.model.quit(h.now, w, v); got != want {
+			h.fail("Leave = %v, model %v", got, want)
+		}
+	case 1:
+		h.say("expire")
+		if got, want := h.m.Expire(h.now, w.w), h.model.quit(h.now, w, w.expiry); got != want {
+			h.fail("Expire = %v, model %v", got, want)
+		}
+	case 2:
+		if w.verdict == Granted {
+			// Only a lease that is still out can be disowned, and only once.
+			i := slices.Index(h.out, w.cost)
+			if i < 0 {
+				return
+			}
+			h.out = slices.Delete(h.out, i, i+1)
+			if w.link {
+				h.links--
+			}
+		}
+		h.say("disown %v", v)
+		h.m.Disown(h.now, w.w, v)
+		h.model.disown(h.now, w, v)
+	}
+}
+
+func (h *history) setLimit() {
+	n := h.next(7)
+	h.say("limit %d", n)
+	h.m.SetLimit(h.now, n)
+	h.model.setLimit(h.now, n)
+}
+
+func (h *history) drainOrConfigure() {
+	switch h.next(4) {
+	case 0:
+		h.say("drain")
+		h.m.Drain(h.now)
+		h.model.drain(h.now)
+	case 1, 2:
+		h.say("resume")
+		h.m.Resume(h.now)
+		h.model.draining = false
+		h.model.settle(h.now)
+	case 3:
+		c := h.config()
+		h.say("configure %+v", c)
+		h.m.Configure(h.now, c)
+		h.model.cfg = c
+		h.model.setLimit(h.now, c.Limit)
+	}
+}
+
+// lend lets the gate around the machine count for a while.
+func (h *history) lend() {
+	room, ok := h.m.Lend()
+	if !ok {
+		return
+	}
+	if want := min(h.model.limit, h.model.slots) - h.model.inFlight(); room != want || room <= 0 || len(h.model.line) > 0 || h.model.draining {
+		h.fail("lent %d, model has %d", room, want)
+	}
+	loan := Loan{Units: h.m.InFlight(), Calls: h.m.Calls()}
+	for range h.next(10) {
+		if h.next(2) == 0 && room > 0 {
+			room--
+			h.asked++
+			loan.Units, loan.Calls, loan.Grants = loan.Units+1, loan.Calls+1, loan.Grants+1
+			h.out = append(h.out, 1)
+			h.model.start(1, false)
+		} else if i := slices.Index(h.out, 1); i >= 0 {
+			room++
+			h.out = slices.Delete(h.out, i, i+1)
+			loan.Units, loan.Calls = loan.Units-1, loan.Calls-1
+			h.model.stop(1)
+		}
+	}
+	h.say("lent %+v", loan)
+	h.m.Collect(loan)
+}
+
+func (h *history) compare() {
+	m, want := h.m, h.model
+	for w := m.Decided(); w != nil; w = w.Next() {
+		if len(want.decided) == 0 {
+			h.fail("the machine decided one more: %v", w.Verdict())
+		}
+		mw := want.decided[0]
+		want.decided = want.decided[1:]
+		if mw.w != w || mw.verdict != w.Verdict() && w.Verdict() != Canceled && w.Verdict() != Deadline || mw.waited != w.Waited() {
+			h.fail("decided %v after %v, model %v after %v", w.Verdict(), w.Waited(), mw.verdict, mw.waited)
+		}
+		if mw.verdict == Granted {
+			h.granted(mw.cost, mw.link)
+		}
+	}
+	if len(want.decided) > 0 {
+		h.fail("the machine did not decide %+v", want.decided[0])
+	}
+	if m.InFlight() != want.inFlight() || m.Calls() != len(want.running) || m.Waiting() != len(want.line) || m.Limit() != want.limit {
+		h.fail("machine %+v in %d calls, model %d in %d, waiting %d, limit %d",
+			m.Gauge(), m.Calls(), want.inFlight(), len(want.running), len(want.line), want.limit)
+	}
+	if m.Counts() != want.counts {
+		h.fail("machine counts %+v, model %+v", m.Counts(), want.counts)
+	}
+	h.conserved()
+}
+
+func (h *history) conserved() {
+	c := h.m.Counts()
+	decisions := h.links
+	for _, n := range c.Decisions {
+		decisions += n
+	}
+	if h.asked != decisions+uint64(h.m.Waiting()) {
+		h.fail("%d calls, %d decisions and links, %d waiting", h.asked, decisions, h.m.Waiting())
+	}
+	if c.Granted != c.Released+uint64(h.m.Calls()) {
+		h.fail("granted %d, released %d, out %d", c.Granted, c.Released, h.m.Calls())
+	}
+	if h.m.Calls() != len(h.out) {
+		h.fail("machine has %d leases out, the history %d", h.m.Calls(), len(h.out))
+	}
+}
+
+func (h *history) fail(format string, args ...any) {
+	h.t.Helper()
+	tail := h.log[max(0, len(h.log)-30):]
+	h.t.Fatalf(format+"\n%s", append(args, strings.Join(tail, "\n"))...)
+}
+
+func TestRandomHistories(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for run := range 400 {
+		rng := rand.New(rand.NewPCG(seed, uint64(run)))
+		h := newHistory(t, rng.IntN)
+		for range 500 {
+			h.step()
+		}
+	}
+}
+
+func FuzzHistory(f *testing.F) {
+	f.Add([]byte("a few calls, some of which wait, and a limit that moves"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		i := 0
+		next := func(n int) int {
+			if i == len(data) {
+				return 0
+			}
+			i++
+			return int(data[i-1]) % n
+		}
+		h := newHistory(t, next)
+		for i < len(data) {
+			h.step()
+		}
+	})
+}
+
+// A run that was written down plays again to the letter.
+func TestRecordedRunReplays(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		h := newHistory(t, rng.IntN)
+		if seed%2 == 0 {
+			c := h.config()
+			c.Limiter = &wobble{rng: rng}
+			h.m, h.model = New(h.now, c), nil
+		}
+		var script, again bytes.Buffer
+		h.m.Record(&script, h.now)
+		for range 200 {
+			h.stepRecorded()
+		}
+		if err := Play(bytes.NewReader(script.Bytes()), &again); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if script.String() != again.String() {
+			compareLines(t, script.String(), again.String())
+			t.Fatalf("seed %d plays differently", seed)
+		}
+	}
+}
+
+// wobble is a limiter that wants something else every time.
+type wobble struct{ rng *rand.Rand }
+
+func (w *wobble) Observe(*Observation) int { return w.rng.IntN(8) }
+
+// stepRecorded is a step on the machine alone.
+func (h *history) stepRecorded() {
+	h.now = h.now.Add(time.Duration(h.next(40)) * time.Millisecond)
+	switch h.next(8) {
+	case 0, 1, 2:
+		v, w := h.m.Arrive(h.now, Arrival{Cost: 1 + h.next(3), NoWait: h.next(8) == 0, Link: h.next(6) == 0})
+		if w != nil {
+			h.seen = append(h.seen, &modelWaiter{w: w})
+		}
+		_ = v
+	case 3, 4:
+		if h.m.InFlight() > 3 {
+			h.m.Release(h.now, 1, End{Held: 5 * time.Millisecond, Outcome: Overloaded})
+		}
+	case 5:
+		if len(h.seen) > 0 {
+			w := h.seen[h.next(len(h.seen))].w
+			if h.next(2) == 0 {
+				h.m.Leave(h.now, w, Canceled)
+			} else {
+				h.m.Expire(h.now, w)
+			}
+		}
+	case 6:
+		h.m.SetLimit(h.now, h.next(8))
+	case 7:
+		if h.next(3) == 0 {
+			h.m.Drain(h.now)
+		} else {
+			h.m.Resume(h.now)
+		}
+	}
+	h.m.Decided()
+}

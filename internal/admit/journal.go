@@ -1,0 +1,138 @@
+package admit
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A journal writes down everything that a machine is told and what it answers,
+// as a script that [Play] plays again: a bug report that runs.
+type journal struct {
+	out   *bytes.Buffer
+	start time.Time
+	names int
+	wants []int // what the limiter wanted during this event
+}
+
+// Record makes the machine write a script of everything that it is told from now
+// on into out, with times counted from start. It must be new. While it records it
+// does not lend its counting.
+func (m *Machine) Record(out *bytes.Buffer, start time.Time) {
+	m.journal = &journal{out: out, start: start}
+	if m.cfg.Limiter != nil {
+		m.journal.wants = append(m.journal.wants, m.want) // what it wanted when it was asked first
+	}
+	m.note(start, "new", m.cfg.script())
+}
+
+func (c Config) script() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "limit=%d wait=%v line=%d", c.Limit, c.MaxWait, c.MaxWaiting)
+	if c.Measure {
+		b.WriteString(" measure")
+	}
+	if c.Limiter != nil {
+		b.WriteString(" limiter")
+	}
+	return b.String()
+}
+
+func (m *Machine) noteArrival(now time.Time, a Arrival, v Verdict, w *Waiter) {
+	if m.journal == nil {
+		return
+	}
+	m.journal.names++
+	name := fmt.Sprint(m.journal.names)
+	if w != nil {
+		w.name = name
+	}
+	args := name
+	if a.Cost != 1 {
+		args += fmt.Sprintf(" cost=%d", a.Cost)
+	}
+	if !a.Deadline.IsZero() {
+		args += fmt.Sprintf(" deadline=%v", a.Deadline.Sub(m.journal.start))
+	}
+	if !a.Until.IsZero() {
+		args += fmt.Sprintf(" until=%v", a.Until.Sub(m.journal.start))
+	}
+	if a.NoWait {
+		args += " try"
+	}
+	if a.Link {
+		args += " link"
+	}
+	m.write(now, "arrive", args, append([]string{v.String()}, m.tellDecided()...))
+}
+
+func (m *Machine) note(now time.Time, verb, args string) {
+	if m.journal != nil {
+		m.write(now, verb, args, m.tellDecided())
+	}
+}
+
+func (m *Machine) noteUnwind(now time.Time, cost int) {
+	if m.journal != nil {
+		m.note(now, "unwind", fmt.Sprintf("cost=%d", cost))
+	}
+}
+
+func (m *Machine) noteRelease(now time.Time, cost int, end End) {
+	if m.journal == nil {
+		return
+	}
+	args := fmt.Sprintf("cost=%d", cost)
+	if end.Held != 0 {
+		args += fmt.Sprintf(" held=%v", end.Held)
+	}
+	if end.Outcome != Done {
+		args += fmt.Sprintf(" outcome=%d", end.Outcome)
+	}
+	m.note(now, "release", args)
+}
+
+func (m *Machine) noteWaiter(now time.Time, verb string, w *Waiter, v Verdict) {
+	if m.journal == nil {
+		return
+	}
+	args := w.name
+	if v == Deadline {
+		args += " deadline"
+	}
+	m.note(now, verb, args)
+}
+
+func (m *Machine) write(now time.Time, verb, args string, answers []string) {
+	j := m.journal
+	fmt.Fprintf(j.out, "%v %s", now.Sub(j.start), verb)
+	if args != "" {
+		j.out.WriteString(" " + args)
+	}
+	for i, want := range j.wants {
+		sep := ","
+		if i == 0 {
+			sep = " wants="
+		}
+		fmt.Fprintf(j.out, "%s%d", sep, want)
+	}
+	j.wants = j.wants[:0]
+	fmt.Fprintf(j.out, " -> %s\n", answer(answers))
+}
+
+func answer(parts []string) string {
+	if len(parts) == 0 {
+		return "ok"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// tellDecided words what the event did to those in line.
+func (m *Machine) tellDecided() []string {
+	var told []string
+	for w := m.decided; w != nil; w = w.next {
+		told = append(told, fmt.Sprintf("%s %v after %v", w.name, w.verdict, w.Waited()))
+	}
+	return told
+}

@@ -1,0 +1,76 @@
+package admit
+
+import "time"
+
+// Release gives back the slot of a call of the given cost and lets in whoever
+// fits now.
+func (m *Machine) Release(now time.Time, cost int, end End) {
+	m.rate.depart()
+	m.inFlight -= cost
+	m.calls--
+	m.counts.Released++
+	m.observe(now, Observation{Kind: Finished, Cost: cost, Held: end.Held, Outcome: end.Outcome})
+	m.follow(now) // a lower limit comes before the slot is handed on
+	m.dispatch(now)
+	m.settle(now)
+	m.noteRelease(now, cost, end)
+}
+
+// Unwind gives back a grant that never ran: its caller left as it was made, or a
+// later gate of its chain refused. It counts as given and given back, and tells
+// the limiter and the departure rate nothing.
+func (m *Machine) Unwind(now time.Time, cost int) {
+	m.handBack(now, cost)
+	m.noteUnwind(now, cost)
+}
+
+func (m *Machine) handBack(now time.Time, cost int) {
+	m.inFlight -= cost
+	m.calls--
+	m.counts.Released++
+	m.observe(now, Observation{Kind: Left, Cost: cost})
+	m.dispatch(now)
+	m.settle(now)
+}
+
+// Leave takes w out of the line because its caller left (v is [Canceled]) or the
+// caller's own deadline passed ([Deadline]), and reports whether it stood there.
+// If not, its verdict was given before, and a grant among them is to be handed
+// on with [Machine.Disown].
+func (m *Machine) Leave(now time.Time, w *Waiter, v Verdict) bool {
+	stood := m.quit(now, w, v)
+	m.noteWaiter(now, "leave", w, v)
+	return stood
+}
+
+// Expire takes w out of the line because its time is up, and reports whether it
+// stood there; if not, its verdict was given before and stands.
+func (m *Machine) Expire(now time.Time, w *Waiter) bool {
+	stood := m.quit(now, w, w.expiry)
+	m.noteWaiter(now, "expire", w, Queued)
+	return stood
+}
+
+func (m *Machine) quit(now time.Time, w *Waiter, v Verdict) bool {
+	if w.verdict != Queued {
+		return false
+	}
+	m.decide(now, w, v)
+	m.dispatch(now)
+	m.settle(now)
+	return true
+}
+
+// Disown turns a grant whose caller left before it could run into v, [Canceled]
+// or [Deadline]: the slot goes to the next in line. Any other verdict stands.
+func (m *Machine) Disown(now time.Time, w *Waiter, v Verdict) {
+	if w.verdict == Granted {
+		w.verdict = v
+		if !w.link {
+			m.counts.Decisions[Granted]--
+		}
+		m.counts.Decisions[v]++
+		m.handBack(now, w.cost)
+	}
+	m.noteWaiter(now, "disown", w, v)
+}

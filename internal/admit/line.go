@@ -1,0 +1,77 @@
+package admit
+
+import "time"
+
+// Waiter is one call in line. Its verdict is [Queued] until the machine decides
+// it; from then on it stands, unless a grant is disowned ([Machine.Disown]).
+type Waiter struct {
+	// Owner is the shell's: what to wake when the verdict is given. The machine
+	// never looks at it.
+	Owner any
+
+	verdict  Verdict
+	expiry   Verdict // what it is told when its time is up: Timeout or Deadline
+	link     bool
+	cost     int
+	arrived  time.Time
+	until    time.Time
+	deadline time.Time
+	decided  time.Time
+	gauge    Gauge
+	name     string // in a journal or script
+
+	prev, next *Waiter // in line; after the verdict, next chains the decided ones
+}
+
+// Verdict returns what was decided, [Queued] while nothing was.
+func (w *Waiter) Verdict() Verdict { return w.verdict }
+
+// Until returns the moment at which the waiter's patience ends.
+func (w *Waiter) Until() time.Time { return w.until }
+
+// Waited returns how long the waiter stood in line until it was decided; zero
+// while it is not, and never negative.
+func (w *Waiter) Waited() time.Duration {
+	if w.verdict == Queued {
+		return 0
+	}
+	return max(0, w.decided.Sub(w.arrived))
+}
+
+// Gauge returns what the machine showed just after w was decided.
+func (w *Waiter) Gauge() Gauge { return w.gauge }
+
+// Next returns the waiter decided after w by the same event; see [Machine.Decided].
+func (w *Waiter) Next() *Waiter { return w.next }
+
+// line is the first-in-first-out list of those who wait.
+type line struct {
+	head, tail *Waiter
+	len        int
+}
+
+func (l *line) push(w *Waiter) {
+	w.prev, w.next = l.tail, nil
+	if l.tail == nil {
+		l.head = w
+	} else {
+		l.tail.next = w
+	}
+	l.tail = w
+	l.len++
+}
+
+func (l *line) remove(w *Waiter) {
+	if w.prev == nil {
+		l.head = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.tail = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+	l.len--
+}

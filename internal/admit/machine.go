@@ -1,0 +1,191 @@
+package admit
+
+import (
+	"math"
+	"time"
+)
+
+// Unlimited is the number of slots of a machine that no outer ledger feeds.
+const Unlimited = math.MaxInt
+
+// Config is what a machine is told once and can be told again.
+type Config struct {
+	Limit      int           // units that may run at once; at least 1
+	MaxWait    time.Duration // patience in line; 0: refuse at once
+	MaxWaiting int           // calls in line; 0: twice the limit in force, and the chance rule applies
+	Measure    bool          // measure departures even when nobody may wait
+	Limiter    Limiter       // moves the limit; nil: it stays where it is set
+}
+
+// Arrival is one call that wants to run.
+type Arrival struct {
+	Cost     int       // units; at least 1
+	Deadline time.Time // the caller's own; zero: none
+	Until    time.Time // end of a patience that began elsewhere, in a chain; zero: now + MaxWait
+	NoWait   bool      // refuse rather than queue
+	Link     bool      // one gate of a chain: its grant is no decision yet
+}
+
+// Counts is what a machine has done so far. Granted is the leases given, links
+// of chains included; Decisions[Granted] is the calls accepted.
+type Counts struct {
+	Decisions [Verdicts]uint64
+	Granted   uint64
+	Released  uint64
+}
+
+// Machine admits calls up to a limit. Make one with [New].
+type Machine struct {
+	cfg      Config
+	limit    int // in force; 0: closed
+	want     int // what the limiter wants to be in force; see follow
+	slots    int // given by an outer ledger; 0: none yet, so everybody waits
+	inFlight int // units
+	calls    int // leases
+	offered  uint64
+	draining bool
+	line     line
+	rate     rate
+	counts   Counts
+
+	decided, decidedLast *Waiter
+	journal              *journal // nil unless somebody records
+}
+
+// New returns a machine with nothing in flight.
+func New(now time.Time, c Config) *Machine {
+	m := &Machine{cfg: c, limit: c.Limit, want: c.Limit, slots: Unlimited}
+	m.observe(now, Observation{Kind: Changed})
+	m.move(now)
+	return m
+}
+
+// Limit returns the limit in force, in units; 0 means closed.
+func (m *Machine) Limit() int { return m.limit }
+
+// InFlight returns the units that run now.
+func (m *Machine) InFlight() int { return m.inFlight }
+
+// Calls returns the leases that are out now.
+func (m *Machine) Calls() int { return m.calls }
+
+// Waiting returns the calls in line.
+func (m *Machine) Waiting() int { return m.line.len }
+
+// Draining reports whether the machine admits nobody because it drains.
+func (m *Machine) Draining() bool { return m.draining }
+
+// Counts returns what was decided, granted and released so far.
+func (m *Machine) Counts() Counts { return m.counts }
+
+// MaxWaiting returns the bound of the line in force.
+func (m *Machine) MaxWaiting() int {
+	if m.cfg.MaxWaiting > 0 {
+		return m.cfg.MaxWaiting
+	}
+	return 2 * m.limit
+}
+
+// Gauge is what a machine shows at one instant.
+type Gauge struct {
+	InFlight int // units
+	Waiting  int // calls
+	Limit    int
+}
+
+// Gauge returns what the machine shows now.
+func (m *Machine) Gauge() Gauge { return Gauge{m.inFlight, m.line.len, m.limit} }
+
+// Ahead returns how long the next call to join the line would stand in it at
+// the measured departure rate, and false while that is not known.
+func (m *Machine) Ahead() (time.Duration, bool) {
+	mu, known := m.rate.perSecond()
+	if !known {
+		return 0, false
+	}
+	seconds := float64(m.line.len+1) / mu
+	return time.Duration(min(seconds, maxSeconds) * float64(time.Second)), true
+}
+
+// maxSeconds keeps a forecast within what a Duration can hold.
+const maxSeconds = 1e9
+
+// room returns the units that may start now; negative after a shrink.
+func (m *Machine) room() int { return min(m.limit, m.slots) - m.inFlight }
+
+func (m *Machine) full() bool { return m.room() <= 0 || m.line.len > 0 }
+
+func (m *Machine) measures() bool { return m.cfg.MaxWait > 0 || m.cfg.Measure }
+
+// Arrive decides an arrival. [Queued] comes with the waiter that stands in line
+// for it; every other verdict is final and comes with none.
+func (m *Machine) Arrive(now time.Time, a Arrival) (Verdict, *Waiter) {
+	m.sweep(now)
+	m.offered++
+	v, until, expiry := m.judge(now, a)
+	var w *Waiter
+	switch v {
+	case Granted:
+		m.start(now, a.Cost, a.Link, 0, a.Deadline)
+	case Queued:
+		w = &Waiter{
+			cost: a.Cost, link: a.Link, arrived: now,
+			until: until, deadline: a.Deadline, expiry: expiry,
+		}
+		m.line.push(w)
+		m.observe(now, Observation{Kind: Joined, Cost: a.Cost, Deadline: a.Deadline})
+	default:
+		m.counts.Decisions[v]++
+	}
+	m.settle(now)
+	m.noteArrival(now, a, v, w)
+	return v, w
+}
+
+// judge says what becomes of an arrival, and for a waiter until when it waits
+// and what it is told then.
+func (m *Machine) judge(now time.Time, a Arrival) (v Verdict, until time.Time, expiry Verdict) {
+	switch {
+	case a.Cost > max(m.cfg.Limit, m.limit):
+		return TooLarge, until, expiry
+	case m.draining:
+		return Draining, until, expiry
+	case !a.Deadline.IsZero() && !a.Deadline.After(now): // a call nobody waits for never runs
+		return Deadline, until, expiry
+	case a.Cost > m.limit: // closed, or shrunk below this call: it would block the line
+		return Busy, until, expiry
+	case m.line.len == 0 && a.Cost <= m.room():
+		return Granted, until, expiry
+	}
+	until, expiry = m.patience(now, a)
+	place := m.line.len + 1
+	switch {
+	case a.NoWait || place > m.MaxWaiting() || !until.After(now):
+		return Busy, until, expiry
+	case m.cfg.MaxWaiting == 0 && m.rate.hopeless(place, until.Sub(now)):
+		return Busy, until, expiry
+	}
+	return Queued, until, expiry
+}
+
+// patience returns until when an arrival may wait, and what it is told if that
+// passes: the gate's patience, a chain's, or the caller's own deadline if that
+// comes first.
+func (m *Machine) patience(now time.Time, a Arrival) (time.Time, Verdict) {
+	until, expiry := now.Add(m.cfg.MaxWait), Timeout
+	if !a.Until.IsZero() {
+		until = a.Until
+	}
+	if !a.Deadline.IsZero() && a.Deadline.Before(until) {
+		until, expiry = a.Deadline, Deadline
+	}
+	return until, expiry
+}
+
+// Decided returns the waiters decided since the last call of it, in order,
+// chained by [Waiter.Next], and forgets them.
+func (m *Machine) Decided() *Waiter {
+	w := m.decided
+	m.decided, m.decidedLast = nil, nil
+	return w
+}

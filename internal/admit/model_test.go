@@ -1,0 +1,246 @@
+package admit
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// model is what the machine is supposed to do, written as plainly as possible:
+// slices, no lists, everything computed afresh from the history.
+type model struct {
+	cfg      Config
+	limit    int
+	slots    int
+	draining bool
+	running  []int // costs
+	line     []*modelWaiter
+	counts   Counts
+	decided  []*modelWaiter
+
+	spans      []modelSpan // full time and departures, in order
+	full       bool
+	since      time.Time
+	departures int
+}
+
+type modelWaiter struct {
+	w       *Waiter // the machine's
+	cost    int
+	link    bool
+	arrived time.Time
+	until   time.Time
+	expiry  Verdict
+	verdict Verdict
+	waited  time.Duration
+}
+
+type modelSpan struct {
+	seconds    float64 // of full time, and how many departures had been before it
+	departures int
+	departure  bool
+}
+
+func newModel(c Config) *model { return &model{cfg: c, limit: c.Limit, slots: Unlimited} }
+
+func (m *model) inFlight() (units int) {
+	for _, c := range m.running {
+		units += c
+	}
+	return units
+}
+
+func (m *model) fits(cost int) bool {
+	return m.inFlight()+cost <= min(m.limit, m.slots)
+}
+
+func (m *model) maxWaiting() int {
+	if m.cfg.MaxWaiting != 0 {
+		return m.cfg.MaxWaiting
+	}
+	return 2 * m.limit
+}
+
+func (m *model) arrive(now time.Time, a Arrival) (Verdict, *modelWaiter) {
+	if len(m.line) > 0 && !m.line[0].until.After(now) {
+		m.dispatch(now)
+	}
+	v, w := m.judge(now, a)
+	switch v {
+	case Granted:
+		m.start(a.Cost, a.Link)
+	case Queued:
+		m.line = append(m.line, w)
+	default:
+		m.counts.Decisions[v]++
+	}
+	m.settle(now)
+	return v, w
+}
+
+func (m *model) judge(now time.Time, a Arrival) (Verdict, *modelWaiter) {
+	if a.Cost > m.cfg.Limit && a.Cost > m.limit {
+		return TooLarge, nil
+	}
+	if m.draining {
+		return Draining, nil
+	}
+	if !a.Deadline.IsZero() && !now.Before(a.Deadline) {
+		return Deadline, nil
+	}
+	if a.Cost > m.limit {
+		return Busy, nil
+	}
+	if len(m.line) == 0 && m.fits(a.Cost) {
+		return Granted, nil
+	}
+	w := &modelWaiter{cost: a.Cost, link: a.Link, arrived: now, until: now.Add(m.cfg.MaxWait), expiry: Timeout}
+	if !a.Until.IsZero() {
+		w.until = a.Until
+	}
+	if !a.Deadline.IsZero() && a.Deadline.Before(w.until) {
+		w.until, w.expiry = a.Deadline, Deadline
+	}
+	if a.NoWait || len(m.line) >= m.maxWaiting() || !now.Before(w.until) {
+		return Busy, nil
+	}
+	if m.cfg.MaxWaiting == 0 && m.hopeless(len(m.line)+1, w.until.Sub(now)) {
+		return Busy, nil
+	}
+	return Queued, w
+}
+
+func (m *model) start(cost int, link bool) {
+	m.running = append(m.running, cost)
+	m.counts.Granted++
+	if !link {
+		m.counts.Decisions[Granted]++
+	}
+}
+
+func (m *model) stop(cost int) {
+	i := slices.Index(m.running, cost)
+	m.running = slices.Delete(m.running, i, i+1)
+	m.counts.Released++
+}
+
+func (m *model) decide(now time.Time, w *modelWaiter, v Verdict) {
+	i := slices.Index(m.line, w)
+	m.line = slices.Delete(m.line, i, i+1)
+	w.verdict, w.waited = v, max(0, now.Sub(w.arrived))
+	m.decided = append(m.decided, w)
+	if v == Granted {
+		m.start(w.cost, w.link)
+	} else {
+		m.counts.Decisions[v]++
+	}
+}
+
+func (m *model) dispatch(now time.Time) {
+	for len(m.line) > 0 {
+		head := m.line[0]
+		switch {
+		case !now.Before(head.until):
+			m.decide(now, head, head.expiry)
+		case m.fits(head.cost):
+			m.decide(now, head, Granted)
+		default:
+			return
+		}
+	}
+}
+
+func (m *model) release(now time.Time, cost int) {
+	if m.full {
+		m.spans = append(m.spans, modelSpan{departure: true})
+	}
+	m.unwind(now, cost)
+}
+
+func (m *model) unwind(now time.Time, cost int) {
+	m.stop(cost)
+	m.dispatch(now)
+	m.settle(now)
+}
+
+func (m *model) quit(now time.Time, w *modelWaiter, v Verdict) bool {
+	if w.verdict != Queued {
+		return false
+	}
+	m.decide(now, w, v)
+	m.dispatch(now)
+	m.settle(now)
+	return true
+}
+
+func (m *model) disown(now time.Time, w *modelWaiter, v Verdict) {
+	if w.verdict != Granted {
+		return
+	}
+	w.verdict = v
+	if !w.link {
+		m.counts.Decisions[Granted]--
+	}
+	m.counts.Decisions[v]++
+	m.unwind(now, w.cost)
+}
+
+func (m *model) setLimit(now time.Time, n int) {
+	shrank := n < m.limit
+	m.limit = n
+	if shrank {
+		for _, w := range slices.Clone(m.line) {
+			if w.cost > n {
+				m.decide(now, w, Busy)
+			}
+		}
+	}
+	m.dispatch(now)
+	m.settle(now)
+}
+
+func (m *model) drain(now time.Time) {
+	m.draining = true
+	for len(m.line) > 0 {
+		m.decide(now, m.line[0], Draining)
+	}
+	m.settle(now)
+}
+
+func (m *model) settle(now time.Time) {
+	if m.cfg.MaxWait == 0 && !m.cfg.Measure {
+		return
+	}
+	if m.full && now.After(m.since) {
+		m.spans = append(m.spans, modelSpan{seconds: now.Sub(m.since).Seconds()})
+	}
+	m.since = now
+	m.full = len(m.line) > 0 || m.inFlight() >= min(m.limit, m.slots)
+}
+
+// hopeless computes μ from the whole history and the chance from the definition.
+func (m *model) hopeless(place int, patience time.Duration) bool {
+	var departures, seconds float64
+	weight := 1.0
+	for _, s := range slices.Backward(m.spans) {
+		seconds += s.seconds * weight
+		if s.departure {
+			departures += weight
+			weight *= 1 - 1.0/rateMemory
+		}
+	}
+	if departures < rateKnown || seconds <= 0 {
+		return false
+	}
+	return naiveTail(departures/seconds*patience.Seconds(), place) < chance
+}
+
+// naiveTail is P[Poisson(mean) ≥ k], one minus the sum of the terms below.
+func naiveTail(mean float64, k int) float64 {
+	below := 0.0
+	for i := range k {
+		lg, _ := math.Lgamma(float64(i) + 1)
+		below += math.Exp(float64(i)*math.Log(mean) - mean - lg)
+	}
+	return 1 - below
+}

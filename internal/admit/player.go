@@ -1,0 +1,239 @@
+package admit
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Play runs a script and writes it to out with the answers that the machine
+// gives now: the same text again if nothing has changed. A script has one event
+// a line,
+//
+//	TIME VERB [ARGUMENTS] -> ANSWER
+//
+// with comments after #. TIME counts from the start of the script. The verbs are
+// new, arrive, release, unwind, leave, expire, disown, limit, slots, configure,
+// drain, resume, count and state; testdata shows each.
+func Play(script io.Reader, out io.Writer) error {
+	p := &player{start: time.Unix(0, 0).UTC(), names: map[string]*Waiter{}}
+	in := bufio.NewScanner(script)
+	for n := 1; in.Scan(); n++ {
+		line := in.Text()
+		event, _, _ := strings.Cut(line, "->")
+		event = strings.TrimSpace(event)
+		if event == "" || strings.HasPrefix(event, "#") {
+			fmt.Fprintln(out, line)
+			continue
+		}
+		answers, err := p.play(strings.Fields(event))
+		if err != nil {
+			return fmt.Errorf("admit: script line %d: %q: %w", n, line, err)
+		}
+		fmt.Fprintf(out, "%s -> %s\n", event, answer(answers))
+	}
+	return in.Err()
+}
+
+type player struct {
+	start time.Time
+	m     *Machine
+	names map[string]*Waiter
+	tape  *tape
+}
+
+// tape answers for a limiter what it answered when the script was written.
+type tape struct{ wants []int }
+
+// Observe returns the next recorded wish, and the limit in force when the
+// script holds none.
+func (t *tape) Observe(o *Observation) int {
+	if len(t.wants) == 0 {
+		return o.Limit
+	}
+	want := t.wants[0]
+	t.wants = t.wants[1:]
+	return want
+}
+
+// args are an event's words after the verb: bare ones, and key=value.
+type args struct {
+	bare   []string
+	values map[string]string
+	err    error
+}
+
+func parseArgs(words []string) *args {
+	a := &args{values: map[string]string{}}
+	for _, w := range words {
+		if k, v, ok := strings.Cut(w, "="); ok {
+			a.values[k] = v
+		} else {
+			a.bare = append(a.bare, w)
+		}
+	}
+	return a
+}
+
+func (a *args) has(word string) bool { return slices.Contains(a.bare, word) }
+
+func (a *args) first() string {
+	if len(a.bare) == 0 {
+		a.err = fmt.Errorf("an argument is missing")
+		return ""
+	}
+	return a.bare[0]
+}
+
+func (a *args) number(s string, absent int) int {
+	if s == "" {
+		return absent
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		a.err = err
+	}
+	return n
+}
+
+func (a *args) duration(key string) time.Duration {
+	s := a.values[key]
+	if s == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		a.err = err
+	}
+	return d
+}
+
+func (a *args) moment(key string, start time.Time) time.Time {
+	if a.values[key] == "" {
+		return time.Time{}
+	}
+	return start.Add(a.duration(key))
+}
+
+func (p *player) play(words []string) ([]string, error) {
+	after, err := time.ParseDuration(words[0])
+	if err != nil || len(words) < 2 {
+		return nil, fmt.Errorf("an event is TIME VERB [ARGUMENTS]")
+	}
+	now, verb, a := p.start.Add(after), words[1], parseArgs(words[2:])
+	if p.m == nil && verb != "new" {
+		return nil, fmt.Errorf("the first event must be new")
+	}
+	if a.values["wants"] != "" {
+		if p.tape == nil {
+			p.tape = &tape{}
+		}
+		for _, w := range strings.Split(a.values["wants"], ",") {
+			p.tape.wants = append(p.tape.wants, a.number(w, 0))
+		}
+	}
+	told := p.apply(now, verb, a)
+	if a.err != nil {
+		return nil, a.err
+	}
+	told = append(told, p.m.tellDecided()...)
+	p.m.Decided()
+	return told, nil
+}
+
+func (p *player) apply(now time.Time, verb string, a *args) []string {
+	switch verb {
+	case "new":
+		p.m = New(now, p.config(a))
+	case "configure":
+		p.m.Configure(now, p.config(a))
+	case "arrive":
+		return p.arrive(now, a)
+	case "release":
+		p.m.Release(now, a.number(a.values["cost"], 1), End{
+			Held: a.duration("held"), Outcome: Outcome(a.number(a.values["outcome"], 0)),
+		})
+	case "unwind":
+		p.m.Unwind(now, a.number(a.values["cost"], 1))
+	case "leave", "expire", "disown":
+		p.quit(now, verb, a)
+	case "limit":
+		p.m.SetLimit(now, a.number(a.first(), 0))
+	case "slots":
+		p.m.SetSlots(now, a.number(a.first(), 0))
+	case "drain":
+		p.m.Drain(now)
+	case "resume":
+		p.m.Resume(now)
+	case "count":
+		p.m.Count(now, Verdict(slices.Index(verdictNames[:], a.first())))
+	case "state":
+		return p.state()
+	default:
+		a.err = fmt.Errorf("unknown verb %q", verb)
+	}
+	return nil
+}
+
+func (p *player) config(a *args) Config {
+	c := Config{
+		Limit: a.number(a.values["limit"], 1), MaxWait: a.duration("wait"),
+		MaxWaiting: a.number(a.values["line"], 0), Measure: a.has("measure"),
+	}
+	if a.has("limiter") {
+		if p.tape == nil {
+			p.tape = &tape{}
+		}
+		c.Limiter = p.tape
+	}
+	return c
+}
+
+func (p *player) arrive(now time.Time, a *args) []string {
+	v, w := p.m.Arrive(now, Arrival{
+		Cost:     a.number(a.values["cost"], 1),
+		Deadline: a.moment("deadline", p.start), Until: a.moment("until", p.start),
+		NoWait: a.has("try"), Link: a.has("link"),
+	})
+	if w != nil {
+		w.name = a.first()
+		p.names[w.name] = w
+	}
+	return []string{v.String()}
+}
+
+func (p *player) quit(now time.Time, verb string, a *args) {
+	w := p.names[a.first()]
+	if w == nil {
+		a.err = fmt.Errorf("nobody of that name has waited")
+		return
+	}
+	v := Canceled
+	if a.has("deadline") {
+		v = Deadline
+	}
+	switch verb {
+	case "leave":
+		p.m.Leave(now, w, v)
+	case "expire":
+		p.m.Expire(now, w)
+	case "disown":
+		p.m.Disown(now, w, v)
+	}
+}
+
+func (p *player) state() []string {
+	m, c := p.m, p.m.counts
+	told := []string{fmt.Sprintf("in flight %d of %d in %d calls", m.inFlight, m.limit, m.calls)}
+	told = append(told, fmt.Sprintf("waiting %d of %d", m.line.len, m.MaxWaiting()))
+	for v, n := range c.Decisions {
+		if n > 0 {
+			told = append(told, fmt.Sprintf("%v %d", Verdict(v), n))
+		}
+	}
+	return append(told, fmt.Sprintf("leases %d - %d", c.Granted, c.Released))
+}
