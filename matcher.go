@@ -1,0 +1,388 @@
+package forebay
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A matcher maps requests to the patterns of a route table: precedence is that
+// of [net/http.ServeMux], but a request is never redirected, and it is given
+// every pattern that any reading of its path names (see reading.go). It is
+// immutable and safe for concurrent use.
+//
+// One lookup per reading walks a tree of segments, which tries the literal
+// before the wildcard for one segment before the wildcard for the rest, and at
+// the end of a path HEAD before GET before any method. The first pattern that it
+// meets is the most specific one. For let S be the patterns of one host that
+// match a request. Any two of them match a same request, so newMatcher would
+// have refused them unless one matched strictly less than the other: S is a
+// chain. Where p matches strictly less than q, the tree meets p first: up to the
+// end of p or to the rest wildcard of q, each segment of p is of q's kind or of
+// a more specific one; at the first that differs the tree tries p's branch
+// first; if none differs the two paths are equal, and the method decides.
+type matcher struct {
+	patterns []pattern
+	hosts    map[string]*hostTable
+	anyHost  *hostTable
+	// folds is true if folding changes a literal, so that even a path without
+	// any letter to fold has to be looked up in the folded trees too.
+	folds bool
+	// rivals lists for each pattern those that match some same path once case
+	// is folded, though none of the two is then the more specific one, as
+	// /Reports/{id} and /reports/{id}. A reading without case names them all.
+	rivals [][]int
+}
+
+// A hostTable holds the patterns of one host, or of none. The two trees are the
+// same one where folding changes no literal.
+type hostTable struct {
+	exact, folded *pathNode
+}
+
+// A pathNode is what patterns with a same beginning have in common.
+type pathNode struct {
+	literals map[string]*pathNode
+	one      *pathNode
+	ends     []pathEnd // the path ends here
+	rests    []pathEnd // the path goes on, with at least a slash
+}
+
+// A pathEnd is where a pattern ends; those of one node differ in method and are
+// in the order HEAD, other methods, any method.
+type pathEnd struct {
+	method string
+	index  int
+}
+
+// newMatcher compiles a route table: what match returns are positions in
+// patterns. Its error joins all mistakes, one line each, that begins with
+// `forebay: route N ("PATTERN"): ` and says what would be right.
+func newMatcher(patterns []string) (*matcher, error) {
+	m := &matcher{patterns: make([]pattern, len(patterns)), rivals: make([][]int, len(patterns))}
+	var errs []error
+	var sound []*pattern
+	for i, text := range patterns {
+		p, wrong := parsePattern(i, text)
+		m.patterns[i] = p
+		errs = append(errs, wrong...)
+		if len(wrong) == 0 {
+			sound = append(sound, &m.patterns[i])
+		}
+	}
+	errs = append(errs, findConflicts(sound)...)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	m.build()
+	return m, nil
+}
+
+func (m *matcher) build() {
+	m.folds = slices.ContainsFunc(m.patterns, func(p pattern) bool { return !slices.Equal(p.path, p.folded) })
+	m.hosts = map[string]*hostTable{}
+	for i := range m.patterns {
+		p := &m.patterns[i]
+		t := m.hosts[p.host]
+		if t == nil {
+			t = newHostTable(m.folds)
+			m.hosts[p.host] = t
+		}
+		t.exact.insert(p.path, p)
+		if m.folds {
+			t.folded.insert(p.folded, p)
+			m.findRivals(p)
+		}
+	}
+	m.anyHost = m.hosts[""]
+	delete(m.hosts, "")
+}
+
+func newHostTable(folds bool) *hostTable {
+	t := &hostTable{exact: &pathNode{}}
+	t.folded = t.exact
+	if folds {
+		t.folded = &pathNode{}
+	}
+	return t
+}
+
+func (m *matcher) findRivals(p *pattern) {
+	for j := range m.patterns[:p.index] {
+		q := &m.patterns[j]
+		if p.host != q.host {
+			continue
+		}
+		if meet, ordered := comparePatterns(p, q, p.folded, q.folded); meet && !ordered {
+			m.rivals[p.index] = append(m.rivals[p.index], j)
+			m.rivals[j] = append(m.rivals[j], p.index)
+		}
+	}
+}
+
+func (n *pathNode) insert(path []segment, p *pattern) {
+	for _, s := range path {
+		switch {
+		case s.kind == restSegment:
+			n.rests = insertEnd(n.rests, p)
+			return
+		case s.kind == oneSegment:
+			if n.one == nil {
+				n.one = &pathNode{}
+			}
+			n = n.one
+		default:
+			if n.literals == nil {
+				n.literals = map[string]*pathNode{}
+			}
+			if n.literals[s.text] == nil {
+				n.literals[s.text] = &pathNode{}
+			}
+			n = n.literals[s.text]
+		}
+	}
+	n.ends = insertEnd(n.ends, p)
+}
+
+func insertEnd(ends []pathEnd, p *pattern) []pathEnd {
+	ends = append(ends, pathEnd{p.method, p.index})
+	slices.SortStableFunc(ends, func(a, b pathEnd) int { return methodRank(a.method) - methodRank(b.method) })
+	return ends
+}
+
+func methodRank(method string) int {
+	switch method {
+	case "HEAD":
+		return 0
+	case "":
+		return 2
+	}
+	return 1
+}
+
+// find returns the most specific pattern for a path that is not empty, or for
+// what is left of one; -1 is none.
+func (n *pathNode) find(path []byte, method string) int {
+	if len(path) == 0 {
+		return pickEnd(n.ends, method)
+	}
+	seg, tail := cutSegment(path)
+	if next := n.literals[string(seg)]; next != nil {
+		if i := next.find(tail, method); i >= 0 {
+			return i
+		}
+	}
+	// What follows a trailing slash is no segment for a wildcard to match.
+	if n.one != nil && len(seg)+len(tail) > 0 {
+		if i := n.one.find(tail, method); i >= 0 {
+			return i
+		}
+	}
+	return pickEnd(n.rests, method)
+}
+
+func pickEnd(ends []pathEnd, method string) int {
+	for _, e := range ends {
+		if methodMatches(e.method, method) {
+			return e.index
+		}
+	}
+	return -1
+}
+
+func methodMatches(pattern, method string) bool {
+	return pattern == "" || pattern == method || pattern == "GET" && method == "HEAD"
+}
+
+// match appends to into the positions of all patterns that any reading of the
+// path names, without repeats. The first one appended is always that of the path
+// as sent, and is -1 if that names none.
+func (m *matcher) match(method, host string, u *url.URL, into []int) []int {
+	l := lookup{matcher: m, method: method, start: len(into), found: into}
+	if len(m.hosts) > 0 {
+		var scratch [256]byte
+		l.own = m.hosts[string(appendHost(scratch[:0], host))]
+	}
+	plain, cased := isPlain(u.Path)
+	switch {
+	case plain && u.RawPath == "":
+		var scratch [256]byte
+		path := append(scratch[:0], u.Path...)
+		l.found = append(l.found, l.find(path, false))
+		if cased || m.folds {
+			l.addFolded(path)
+		}
+	case u.Path == "" || u.Path == "*":
+		l.found = append(l.found, l.find(nil, false))
+	default:
+		l.addReadings(u)
+	}
+	return l.found
+}
+
+// A lookup is the state of one call of match.
+type lookup struct {
+	*matcher
+	method string
+	own    *hostTable // of the request's host, or nil
+	start  int        // where this lookup's part of found begins
+	found  []int
+}
+
+// find returns the most specific pattern for a path, or -1: a pattern with the
+// request's host goes before all without.
+func (l *lookup) find(path []byte, folded bool) int {
+	i := -1
+	if l.own != nil {
+		i = l.own.find(path, l.method, folded)
+	}
+	if i < 0 && l.anyHost != nil {
+		i = l.anyHost.find(path, l.method, folded)
+	}
+	return i
+}
+
+// find serves an empty path too (OPTIONS *, CONNECT): only a pattern for
+// everything can mean that.
+func (t *hostTable) find(path []byte, method string, folded bool) int {
+	switch {
+	case len(path) == 0:
+		return pickEnd(t.exact.rests, method)
+	case folded:
+		return t.folded.find(path, method)
+	}
+	return t.exact.find(path, method)
+}
+
+// addFolded adds what the path names if case does not count. It overwrites path.
+func (l *lookup) addFolded(path []byte) {
+	path = appendFold(path[:0], path)
+	i := l.find(path, true)
+	if i < 0 {
+		return
+	}
+	l.add(i)
+	for _, j := range l.rivals[i] {
+		if p := &l.patterns[j]; methodMatches(p.method, l.method) && matchesPath(p.folded, path) {
+			l.add(j)
+		}
+	}
+}
+
+func (l *lookup) addReadings(u *url.URL) {
+	readings, complete := readingsOf(u)
+	l.found = append(l.found, l.find(readings[0], false))
+	if !complete {
+		l.addEverything()
+		return
+	}
+	for _, path := range readings {
+		l.add(l.find(path, false))
+		l.addFolded(path)
+	}
+}
+
+// addEverything adds what any path could name.
+func (l *lookup) addEverything() {
+	for i := range l.patterns {
+		p := &l.patterns[i]
+		here := p.host == "" || l.own != nil && l.own == l.hosts[p.host]
+		if here && methodMatches(p.method, l.method) {
+			l.add(i)
+		}
+	}
+}
+
+func (l *lookup) add(i int) {
+	if i >= 0 && !slices.Contains(l.found[l.start:], i) {
+		l.found = append(l.found, i)
+	}
+}
+
+// matchesPath tells whether one pattern's segments match a path.
+func matchesPath(pattern []segment, path []byte) bool {
+	for _, s := range pattern {
+		if len(path) == 0 {
+			return false
+		}
+		if s.kind == restSegment {
+			return true
+		}
+		var seg []byte
+		seg, path = cutSegment(path)
+		if s.kind == literalSegment && s.text != string(seg) || s.kind == oneSegment && len(seg)+len(path) == 0 {
+			return false
+		}
+	}
+	return len(path) == 0
+}
+
+// comparePatterns tells whether two patterns of one host match some same
+// request, and whether one of them matches strictly less than the other. The
+// paths are those of p and q, or both folded.
+func comparePatterns(p, q *pattern, pPath, qPath []segment) (meet, ordered bool) {
+	meet, pWithin, qWithin := comparePaths(pPath, qPath)
+	meet = meet && (methodMatches(p.method, q.method) || methodMatches(q.method, p.method))
+	pWithin = pWithin && methodMatches(q.method, p.method)
+	qWithin = qWithin && methodMatches(p.method, q.method)
+	return meet, pWithin != qWithin
+}
+
+// comparePaths tells whether some path matches both, and whether all that match
+// p match q, and the other way round; without a meeting the latter mean nothing.
+func comparePaths(p, q []segment) (meet, pWithin, qWithin bool) {
+	pWithin, qWithin = true, true
+	for i := 0; i < len(p) || i < len(q); i++ {
+		if i >= len(p) || i >= len(q) {
+			return false, false, false
+		}
+		a, b := p[i], q[i]
+		if a.kind == restSegment || b.kind == restSegment {
+			return true, pWithin && b.kind == restSegment, qWithin && a.kind == restSegment
+		}
+		if !a.meets(b) {
+			return false, false, false
+		}
+		pWithin = pWithin && a.kind <= b.kind
+		qWithin = qWithin && b.kind <= a.kind
+	}
+	return true, pWithin, qWithin
+}
+
+// meets tells whether some text matches both segments. None but the literal ""
+// matches what follows a trailing slash.
+func (s segment) meets(other segment) bool {
+	if s.kind == oneSegment && other.kind == oneSegment {
+		return true
+	}
+	if s.kind == oneSegment {
+		return other.text != ""
+	}
+	return other.kind == oneSegment && s.text != "" || s.text == other.text
+}
+
+// appendHost appends the form in which hosts are compared: without port, final
+// dot and brackets, in lower case, an IPv6 address in its canonical form.
+func appendHost(dst []byte, host string) []byte {
+	if end := strings.IndexByte(host, ']'); end > 0 && host[0] == '[' {
+		host = host[1:end]
+	} else if i := strings.IndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i+1:], ':') < 0 {
+		host = host[:i]
+	}
+	host = strings.TrimSuffix(host, ".")
+	if strings.IndexByte(host, ':') >= 0 {
+		if addr, err := netip.ParseAddr(host); err == nil {
+			return addr.AppendTo(dst)
+		}
+	}
+	for i := range len(host) {
+		c := host[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
