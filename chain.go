@@ -1,0 +1,135 @@
+package forebay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"example.com/forebay/internal/admit"
+)
+
+// Chain is several gates that one call passes in a fixed order: all of them or
+// none. It is safe for concurrent use.
+//
+// A call has one patience for the whole chain, the smallest MaxWait in it, and
+// gets one decision, counted at the gate that refused it or else at the first.
+// While it waits at a gate it keeps what the gates before gave it, so put the
+// gate that most often has room last, and let all chains name their gates in the
+// same order: two that cross would wait for each other until a patience ends.
+type Chain struct{ gates []*Gate }
+
+// NewChain returns the chain of the given gates, in this order.
+func NewChain(gates ...*Gate) (*Chain, error) {
+	var errs []error
+	if len(gates) == 0 {
+		errs = append(errs, errors.New("forebay: a chain needs at least one gate"))
+	}
+	for i, g := range gates {
+		switch {
+		case g == nil:
+			errs = append(errs, fmt.Errorf("forebay: gate %d of the chain is nil", i))
+		case slices.Contains(gates[:i], g):
+			errs = append(errs, fmt.Errorf("forebay: gate %q is twice in the chain; name it once", g.name))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Chain{gates: slices.Clone(gates)}, nil
+}
+
+// Acquire is [Gate.Acquire] for the whole chain. The lease stands for all of it:
+// one Release gives every gate back, the last first.
+func (c *Chain) Acquire(ctx context.Context, call Call) (Lease, error) {
+	return acquireAll(ctx, c.gates, call)
+}
+
+// Wrap is [Gate.Wrap] for the whole chain; the first gate's options count.
+func (c *Chain) Wrap(next http.Handler) http.Handler {
+	return &gated{gates: c.gates, next: func(w http.ResponseWriter, r *http.Request, _ Lease) {
+		next.ServeHTTP(w, r)
+	}}
+}
+
+// acquireAll takes the gates in order. A gate that the call already holds is
+// passed over.
+func acquireAll(ctx context.Context, gates []*Gate, call Call) (Lease, error) {
+	if len(gates) == 1 {
+		return gates[0].Acquire(ctx, call)
+	}
+	cost := call.cost()
+	a := admit.Arrival{Cost: cost, Link: true}
+	a.Until, a.NoWait = chainPatience(gates)
+	var waited time.Duration
+	var first answer
+	var room [4]Lease
+	links := room[:0]
+	for _, g := range gates {
+		if g.inContext.Load() && holds(ctx, g) {
+			continue
+		}
+		s := g.settings.Load()
+		if ctx.Err() != nil {
+			unwind(links)
+			return Lease{}, g.turnAway(ctx, s, &call)
+		}
+		ans := g.enter(ctx, s, a)
+		waited += ans.waited
+		if ans.verdict != admit.Granted {
+			unwind(links)
+			ans.waited = waited
+			return Lease{}, g.refusal(ctx, s, &call, ans)
+		}
+		if len(links) == 0 {
+			first = ans
+		}
+		links = append(links, g.keepGranted(s, &call, ans))
+	}
+	if len(links) == 0 {
+		return Lease{}, nil
+	}
+	first.waited = waited
+	links[0].slot.gate.acceptChain(&call, first)
+	return links[0].chain(links[1:]), nil
+}
+
+// chainPatience returns when a chain's one patience ends, and whether it has
+// none: one gate that refuses at once makes the chain refuse at once.
+func chainPatience(gates []*Gate) (until time.Time, none bool) {
+	patience := longestWait
+	for _, g := range gates {
+		patience = min(patience, g.settings.Load().MaxWait)
+	}
+	return time.Now().Add(patience), patience == 0
+}
+
+// unwind gives back the gates of a chain that did not come to its end, the last
+// first. Nothing ran, so nothing is learnt from it.
+func unwind(links []Lease) {
+	for i := len(links) - 1; i >= 0; i-- {
+		sl, now := links[i].slot, time.Now()
+		if !sl.seize(links[i].word) {
+			continue
+		}
+		g, cost := sl.gate, sl.holder.cost
+		g.lock()
+		g.slots.closeLocked(sl, with(links[i].word, slotBusy))
+		g.machine.Unwind(now, cost)
+		g.unlock()
+	}
+}
+
+// acceptChain counts and reports a chain's one decision at its first gate.
+func (g *Gate) acceptChain(call *Call, ans answer) {
+	s := g.settings.Load()
+	now := time.Now()
+	g.lock()
+	g.machine.Count(now, admit.Granted)
+	g.unlock()
+	if len(s.Observers) > 0 {
+		g.emitDecision(s, call, Accepted, ans.waited, ans.gauge)
+	}
+}

@@ -1,0 +1,157 @@
+package forebay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"example.com/forebay/internal/admit"
+)
+
+// Config says what a gate is. Only MaxInFlight has no default: no number is safe
+// for a backend that we do not know. Every other field's zero value is the safe
+// choice that its comment names.
+type Config struct {
+	// Name stands in refusals, events, metrics and logs: up to 64 letters,
+	// digits and any of - _ . / : Empty means "gate".
+	Name string
+
+	// MaxInFlight is how many units may run at once; a call takes one unless its
+	// [Call.Cost] says otherwise. 1 to 1,048,575. Size it from what the calls use
+	// up: a pool of 20 connections carries 12 to 16. With half of the right number
+	// the backend idles while callers are refused; with twice, they queue inside
+	// the backend, where nobody sees them. With a Limiter it is where that starts.
+	MaxInFlight int
+
+	// MaxWait is a call's patience in line. 0 means refuse at once. Tens of
+	// milliseconds smooth bursts: 100 ms is worth 14 % of goodput at full load,
+	// half of it nearly as much. Seconds only make refusals late, and must stay
+	// below every timeout in front.
+	MaxWait time.Duration
+
+	// MaxWaiting bounds the calls in line. 0 with a MaxWait means twice the limit
+	// in force (half of that refuses ordinary bursts, twice it fills the line with
+	// calls that time out), and a call with hardly a chance to be served within
+	// its patience is refused on arrival. A number given is a promise: then only
+	// length and patience refuse. Without MaxWait it must be 0.
+	MaxWaiting int
+
+	// Limiter moves the limit while the gate runs. Nil: it stays as set. A gate
+	// with a limiter tracks (see Track) and takes its lock for every call.
+	Limiter Limiter
+
+	// Track keeps for every lease who holds it and since when: Holders, Held in
+	// events, OldestHolder. It costs two clock reads a call, and so is off.
+	Track bool
+
+	// MaxHold is how long a lease may be held before an [EventOverdue] reports it,
+	// once. The slot is never given away: work that overruns still runs. 0: no
+	// watch. A MaxHold tracks.
+	MaxHold time.Duration
+
+	// Observers are told of every decision and release. Nil: nobody is.
+	Observers []Observer
+
+	// Refusal says how refusals look in HTTP. Its zero value is a 503 (413 for
+	// calls that can never fit) with a small JSON body and a Retry-After.
+	Refusal Refusal
+
+	// LeaseInContext makes [Gate.Wrap] and [Groups.Wrap] put the lease into the
+	// request's context, for [LeaseFrom] and so that the gate recognises a second
+	// acquire by the same request. It copies the request, and so is off.
+	LeaseInContext bool
+
+	// OnlyInRequests makes [Do] and [Func] run their function without a slot
+	// outside HTTP requests: when the context carries no http.ServerContextKey.
+	// Off: background work is gated as well.
+	OnlyInRequests bool
+
+	// Script receives every event of the admission core as a text script that
+	// plays the run again exactly: for a bug report. The gate takes its lock for
+	// every call while it is set. Nil: none.
+	Script io.Writer
+}
+
+const (
+	maxUnits     = 1<<20 - 1 // what fits the tally's fields
+	maxName      = 64
+	defaultName  = "gate"
+	longestWait  = 24 * time.Hour
+	nameAlphabet = "letters, digits and any of - _ . / :"
+)
+
+// validate returns every mistake in c at once.
+func (c *Config) validate() error {
+	var errs []error
+	wrong := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf("forebay: "+format, args...))
+		}
+	}
+	wrong(!validName(c.Name), "Name is %q; it must be 1 to %d %s", c.Name, maxName, nameAlphabet)
+	wrong(c.MaxInFlight < 1, "MaxInFlight is %d; it must be at least 1 (SetLimit(0) closes a gate)", c.MaxInFlight)
+	wrong(c.MaxInFlight > maxUnits, "MaxInFlight is %d; it must be at most %d", c.MaxInFlight, maxUnits)
+	wrong(c.MaxWait < 0, "MaxWait is %v; it must be 0 (refuse at once) or more", c.MaxWait)
+	wrong(c.MaxWait > longestWait, "MaxWait is %v; it must be at most %v", c.MaxWait, longestWait)
+	wrong(c.MaxWaiting < 0, "MaxWaiting is %d; it must be 0 (twice the limit) or more", c.MaxWaiting)
+	wrong(c.MaxWaiting > maxUnits, "MaxWaiting is %d; it must be at most %d", c.MaxWaiting, maxUnits)
+	wrong(c.MaxWaiting > 0 && c.MaxWait == 0,
+		"MaxWaiting is %d without a MaxWait; set MaxWait, or leave MaxWaiting 0 to refuse at once", c.MaxWaiting)
+	wrong(c.MaxHold < 0, "MaxHold is %v; it must be 0 (no watch) or more", c.MaxHold)
+	for i, o := range c.Observers {
+		wrong(o == nil, "Observers[%d] is nil; leave it out", i)
+	}
+	return errors.Join(append(errs, c.Refusal.validate()...)...)
+}
+
+func validName(s string) bool {
+	if len(s) == 0 || len(s) > maxName {
+		return false
+	}
+	for _, r := range []byte(s) {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		case r == '-', r == '_', r == '.', r == '/', r == ':':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// settings is a validated configuration with what follows from it. It is never
+// changed, only replaced.
+type settings struct {
+	Config
+	track bool // who holds what since when: two clock reads a call
+	keep  bool // leases remember their call, for Holders or for observers
+	plain bool // a refusal needs no more than a count
+
+	rejected [decisions]*RejectedError
+	pages    [decisions]page
+}
+
+func newSettings(g *Gate, c Config) *settings {
+	s := &settings{Config: c}
+	s.Observers = slices.Clone(c.Observers)
+	s.track = c.Track || c.MaxHold > 0 || c.Limiter != nil
+	s.keep = s.track || len(c.Observers) > 0 // observers are told whose lease ends
+	s.plain = !s.keep && c.Script == nil
+	for d := RejectedBusy; d <= RejectedDraining; d++ {
+		s.rejected[d] = newRejectedError(g, d)
+		s.pages[d] = newPage(g.name, d, c.Refusal)
+	}
+	return s
+}
+
+func (s *settings) machine() admit.Config {
+	c := admit.Config{
+		Limit: s.MaxInFlight, MaxWait: s.MaxWait, MaxWaiting: s.MaxWaiting, Measure: s.track,
+	}
+	if s.Limiter != nil {
+		c.Limiter = limiterPort{s.Limiter}
+	}
+	return c
+}

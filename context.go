@@ -1,0 +1,75 @@
+package forebay
+
+import "context"
+
+type leaseKey struct{}
+
+// carried is a lease in a context, with the one that was there before it.
+type carried struct {
+	lease Lease
+	outer *carried
+}
+
+// WithLease returns a context that carries the lease, so that whatever the call
+// does further down is recognised as part of it: a second acquire of the same
+// gate gets a lease that does nothing instead of waiting for itself. [Do] and
+// [Func] do this; [Gate.Wrap] does with [Config.LeaseInContext].
+func WithLease(ctx context.Context, l Lease) context.Context {
+	if l.slot == nil {
+		return ctx
+	}
+	outer, _ := ctx.Value(leaseKey{}).(*carried)
+	l.eachGate(func(g *Gate) { g.inContext.Store(true) })
+	return context.WithValue(ctx, leaseKey{}, &carried{lease: l, outer: outer})
+}
+
+// LeaseFrom returns the innermost lease that ctx carries; the zero lease, which
+// does nothing, and false if it carries none.
+func LeaseFrom(ctx context.Context) (Lease, bool) {
+	c, ok := ctx.Value(leaseKey{}).(*carried)
+	if !ok {
+		return Lease{}, false
+	}
+	return c.lease, true
+}
+
+// holds reports whether ctx carries a live lease of g.
+func holds(ctx context.Context, g *Gate) bool {
+	c, _ := ctx.Value(leaseKey{}).(*carried)
+	for ; c != nil; c = c.outer {
+		found := false
+		c.lease.eachGate(func(held *Gate) { found = found || held == g })
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// eachGate shows visit the gates of a live lease.
+func (l Lease) eachGate(visit func(*Gate)) {
+	if stateOf(l.word) == slotHeld {
+		if l.Live() {
+			visit(l.slot.gate)
+		}
+		return
+	}
+	if !l.slot.seize(l.word) {
+		return
+	}
+	visit(l.slot.gate)
+	for _, link := range l.slot.holder.rest {
+		visit(link.slot.gate)
+	}
+	l.slot.put(l.word)
+}
+
+type exemptKey struct{}
+
+// Exempt returns a context under which [Do] and [Func] run their function
+// without a slot: for work that must not wait behind what it serves.
+func Exempt(ctx context.Context) context.Context {
+	return context.WithValue(ctx, exemptKey{}, true)
+}
+
+func isExempt(ctx context.Context) bool { return ctx.Value(exemptKey{}) != nil }

@@ -1,0 +1,71 @@
+package forebay
+
+import (
+	"net/http"
+
+	"example.com/forebay/internal/admit"
+)
+
+// Decision is what a gate did with one call. Every call gets exactly one.
+type Decision uint8
+
+// The decisions. The zero value, Undecided, is that of an [Event] that reports a
+// release, and of nothing else.
+const (
+	Undecided        Decision = iota
+	Accepted                  // the call runs, at once or after a wait
+	Exempted                  // the call runs without a slot: its route is exempt
+	RejectedBusy              // no slot and no place in line, or hardly a chance to be served in time
+	RejectedTimeout           // its patience ended in line
+	RejectedDeadline          // the caller's own deadline passed before it could run
+	RejectedTooLarge          // its cost is above the configured maximum: waiting cannot cure that
+	RejectedDraining          // the gate is draining
+	Canceled                  // the caller left before it could run
+	decisions                 // how many there are
+)
+
+var decisionNames = [decisions]string{
+	"undecided", "accepted", "exempt", "rejected_busy", "rejected_timeout",
+	"rejected_deadline", "rejected_too_large", "rejected_draining", "canceled",
+}
+
+// String returns the word that logs, metrics and refusals use: "rejected_busy".
+func (d Decision) String() string {
+	if d < decisions {
+		return decisionNames[d]
+	}
+	return "unknown"
+}
+
+// Refused reports whether d turned a caller away who was still there.
+func (d Decision) Refused() bool { return d >= RejectedBusy && d <= RejectedDraining }
+
+// Status returns the HTTP status of the answer that d gives by itself: 200 when
+// the call runs, 503 for a refusal that waiting cures, 413 for one that it does
+// not, 499 (which is logged and never sent) when the caller left.
+func (d Decision) Status() int {
+	switch d {
+	case RejectedTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case Canceled:
+		return StatusClientClosedRequest
+	case Accepted, Exempted, Undecided:
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
+}
+
+// StatusClientClosedRequest is what logs show for a caller that left before it
+// was answered. It is never sent.
+const StatusClientClosedRequest = 499
+
+// verdictDecisions says which decision each verdict of the machine is.
+var verdictDecisions = [admit.Verdicts]Decision{
+	admit.Granted:  Accepted,
+	admit.Busy:     RejectedBusy,
+	admit.Timeout:  RejectedTimeout,
+	admit.Deadline: RejectedDeadline,
+	admit.TooLarge: RejectedTooLarge,
+	admit.Draining: RejectedDraining,
+	admit.Canceled: Canceled,
+}

@@ -1,0 +1,230 @@
+package forebay
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/forebay/internal/admit"
+)
+
+// Gate admits a bounded number of calls, lets a bounded number wait a bounded
+// time, and refuses the others at once. Make one with [New]; it is safe for
+// concurrent use, has nothing to close, and keeps no goroutine and no timer
+// while nobody waits (and no MaxHold watches).
+type Gate struct {
+	name     string
+	settings atomic.Pointer[settings]
+
+	slots   slots
+	refuses atomic.Uint32                 // the verdict that ordinary arrivals meet at once; 0: ask the machine
+	refused [admit.Verdicts]atomic.Uint64 // refusals counted without the lock
+
+	inContext atomic.Bool // some context carries a lease of this gate
+	stale     atomic.Uint64
+	watch     watchdog
+	noticed   notice
+
+	overdue        atomic.Uint64 // leases reported
+	observerPanics atomic.Uint64
+	scriptErrors   atomic.Uint64
+
+	mu      sync.Mutex     // guards what follows
+	machine *admit.Machine // the truth, unless its room is lent
+	lend    bool           // an ordinary call was admitted: lend the room, more are likely
+	drained chan struct{}  // closed when nothing is in flight any more; nil: nobody asked
+	script  *script
+}
+
+// Call says who asks. The zero value is a call of cost 1 about which nothing is
+// known.
+type Call struct {
+	// Route is the pattern that the call came in by, never the concrete path:
+	// events and metrics are kept by it.
+	Route string
+	// RequestID is what the caller's logs call this request.
+	RequestID string
+	// RemoteIP is the caller's address.
+	RemoteIP string
+	// Cost is how many units of the gate the call takes. 0 means 1. A cost above
+	// the configured maximum is refused as too large; below 0 it panics.
+	Cost int
+}
+
+func (c *Call) cost() int {
+	if c.Cost < 0 {
+		panic(fmt.Sprintf("forebay: Cost is %d; it must be 0 (meaning 1) or more", c.Cost))
+	}
+	return max(1, c.Cost)
+}
+
+// New returns a gate, or every mistake in the configuration at once.
+func New(c Config) (*Gate, error) {
+	if c.Name == "" {
+		c.Name = defaultName
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	g := &Gate{name: c.Name}
+	s := newSettings(g, c)
+	g.settings.Store(s)
+	g.slots.gate = g
+	g.machine = admit.New(time.Now(), s.machine())
+	g.openScript(c.Script)
+	g.slots.growLocked() // nobody else has the gate yet
+	g.lend = true
+	g.settleLocked()
+	return g, nil
+}
+
+// Name returns the gate's name.
+func (g *Gate) Name() string { return g.name }
+
+// Acquire returns a lease, or why there is none: a [*RejectedError], or, when
+// the caller left, an error that is [context.Canceled] and the context's cause.
+// It waits in line for at most MaxWait and no longer than ctx lasts. A context
+// that has ended never gets a lease. Give the lease back with [Lease.Release].
+//
+// If ctx already carries a live lease of this gate, the call is part of the one
+// that holds it: it gets a lease that does nothing, and counts as nothing.
+func (g *Gate) Acquire(ctx context.Context, call Call) (Lease, error) {
+	if g.inContext.Load() && holds(ctx, g) {
+		return Lease{}, nil
+	}
+	s := g.settings.Load()
+	if ctx.Err() != nil {
+		return Lease{}, g.turnAway(ctx, s, &call)
+	}
+	if l := g.fast(s, &call); l.slot != nil {
+		return l, nil
+	}
+	if v := g.refusesNow(s, &call); v != admit.Queued {
+		return Lease{}, s.rejected[verdictDecisions[v]]
+	}
+	return g.acquireSlow(ctx, s, &call, admit.Arrival{Cost: call.cost()})
+}
+
+// TryAcquire returns a lease if the call can run at once, past nobody in line.
+func (g *Gate) TryAcquire(call Call) (Lease, bool) {
+	s := g.settings.Load()
+	if l := g.fast(s, &call); l.slot != nil {
+		return l, true
+	}
+	if g.refusesNow(s, &call) != admit.Queued {
+		return Lease{}, false
+	}
+	l, err := g.acquireSlow(context.Background(), s, &call, admit.Arrival{Cost: call.cost(), NoWait: true})
+	return l, err == nil
+}
+
+// fast admits an ordinary call into a slot that is lent, without the lock; the
+// zero lease if there is none. Only a gate that tracks does more than claim it.
+func (g *Gate) fast(s *settings, call *Call) Lease {
+	if uint(call.Cost) > 1 {
+		return Lease{}
+	}
+	state := uint64(slotHeld)
+	if s.keep {
+		state = slotBusy
+	}
+	sl, word := g.slots.find(state)
+	if sl == nil || g.slots.open.Load() == 0 && !g.confirm(sl, word) {
+		return Lease{}
+	}
+	if s.keep {
+		return Lease{sl, word}.keep(s, holder{call: *call, cost: 1})
+	}
+	return Lease{sl, word}
+}
+
+// confirm decides about a slot that was claimed while the machine took its room
+// back. If the machine has seen the claim it stands. If not, the slot is one that
+// was given back after the machine's pass, so the claim came behind whatever the
+// machine has decided since: the release is the machine's, and the caller goes to
+// the line like everybody else.
+func (g *Gate) confirm(sl *slot, word uint64) bool {
+	now := time.Now()
+	g.lock()
+	defer g.unlock()
+	if sl.seen == generationOf(word) {
+		return true
+	}
+	sl.seen = generationOf(word)
+	g.slots.closeLocked(sl, word)
+	g.machine.Release(now, 1, admit.End{})
+	return false
+}
+
+// refusesNow says whether a call is refused without a look at the line, which
+// goes for ordinary calls of gates that nobody watches, and counts it; Queued if
+// the machine has to be asked.
+func (g *Gate) refusesNow(s *settings, call *Call) admit.Verdict {
+	v := admit.Verdict(g.refuses.Load())
+	if v != admit.Queued && s.plain && uint(call.Cost) <= 1 {
+		g.refused[v].Add(1)
+		return v
+	}
+	return admit.Queued
+}
+
+// lock takes the gate's lock, and its counting back to the machine.
+func (g *Gate) lock() {
+	g.mu.Lock()
+	if loan, ok := g.slots.collectLocked(); ok {
+		g.machine.Collect(loan)
+	}
+}
+
+// unlock hands slots to whom the machine let in, lends its room if it has nothing
+// to decide, gives up the lock, and wakes whom it decided.
+func (g *Gate) unlock() {
+	m := g.machine
+	decided := m.Decided()
+	for w := decided; w != nil; w = w.Next() {
+		if w.Verdict() == admit.Granted {
+			w.Owner.(*waiting).grantLocked(g)
+		}
+	}
+	g.settleLocked()
+	script := g.script
+	if script != nil && script.collectLocked() {
+		g.scriptErrors.Add(1)
+	}
+	g.mu.Unlock()
+	wake(decided)
+	if script != nil {
+		g.flush(script)
+	}
+}
+
+// settleLocked publishes what callers may know without the lock: that there are
+// slots for them, or that they are refused.
+func (g *Gate) settleLocked() {
+	var refuses admit.Verdict
+	if room, ok := g.machine.Lend(); ok {
+		if g.lend && len(g.settings.Load().Observers) == 0 {
+			g.slots.lendLocked(room)
+		}
+	} else {
+		refuses, _ = g.machine.Refuses()
+	}
+	g.lend = false
+	if g.refuses.Load() != uint32(refuses) {
+		g.refuses.Store(uint32(refuses))
+	}
+	if g.drained != nil && g.machine.Calls() == 0 {
+		close(g.drained)
+		g.drained = nil
+	}
+}
+
+func (g *Gate) emitDecision(s *settings, call *Call, d Decision, waited time.Duration, at admit.Gauge) {
+	g.emit(s, Event{
+		Kind: EventDecided, Decision: d, Waited: waited,
+		Route: call.Route, RequestID: call.RequestID, RemoteIP: call.RemoteIP, Cost: call.cost(),
+		InFlight: at.InFlight, Waiting: at.Waiting, Limit: at.Limit,
+	})
+}

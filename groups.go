@@ -1,0 +1,199 @@
+package forebay
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// Route says which requests pass which gates.
+type Route struct {
+	// Match is a pattern of net/http.ServeMux: "[METHOD ][HOST]/path", with
+	// {name}, {name...} and {$}; a path that ends in / matches all below it; GET
+	// matches HEAD as well; of several patterns the most specific wins. It is
+	// checked more strictly than there, and nothing is ever redirected.
+	Match string
+	// Gates are passed in this order, all or none; see [Chain].
+	Gates []*Gate
+	// Exempt lets the requests pass without a slot: health checks, metrics. A
+	// route has gates or is exempt.
+	Exempt bool
+}
+
+// GroupsConfig is what [NewGroups] takes.
+type GroupsConfig struct {
+	Routes []Route
+	// Observers are told of the requests that passed without a slot: of exempt
+	// routes, with the route's pattern, and of none, with an empty one. Nil: nobody.
+	Observers []Observer
+}
+
+// Groups maps requests to gates by route. It is safe for concurrent use and never
+// changes; a new configuration is a new Groups around the same gates.
+//
+// A path can be read in several ways: as sent, decoded, cleaned of // and .. and
+// \ and ;parameters, in another case. Which one the application behind takes is
+// not known here, so a request passes every gate that any reading names: whoever
+// writes /x/../REPORTS%2F7 has asked for the reports. A request that no route
+// matches passes without a slot; a route "/" leaves none.
+type Groups struct {
+	matcher   *matcher
+	routes    []Route
+	rank      map[*Gate]int // one order of all gates that every route's own agrees with
+	observers []Observer
+	tell      Gate // contains the panics of observers; it admits nobody
+}
+
+// NewGroups returns the groups, or every mistake at once.
+func NewGroups(c GroupsConfig) (*Groups, error) {
+	gs := &Groups{routes: make([]Route, len(c.Routes)), observers: slices.Clone(c.Observers)}
+	patterns := make([]string, len(c.Routes))
+	var errs []error
+	for i, r := range c.Routes {
+		patterns[i] = r.Match
+		gs.routes[i] = Route{Match: r.Match, Gates: slices.Clone(r.Gates), Exempt: r.Exempt}
+		errs = append(errs, checkRoute(i, r))
+	}
+	for i, o := range c.Observers {
+		if o == nil {
+			errs = append(errs, fmt.Errorf("forebay: Observers[%d] is nil; leave it out", i))
+		}
+	}
+	var err error
+	gs.matcher, err = newMatcher(patterns)
+	errs = append(errs, err)
+	gs.rank, err = rankGates(gs.routes)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	return gs, nil
+}
+
+func checkRoute(i int, r Route) error {
+	wrong := func(what string) error { return fmt.Errorf("forebay: route %d (%q): %s", i, r.Match, what) }
+	switch {
+	case r.Exempt && len(r.Gates) > 0:
+		return wrong("it is exempt and has gates; drop one of the two")
+	case !r.Exempt && len(r.Gates) == 0:
+		return wrong("it has no gate; give it one, or set Exempt")
+	case r.Exempt:
+		return nil
+	}
+	if _, err := NewChain(r.Gates...); err != nil {
+		return wrong(err.Error())
+	}
+	return nil
+}
+
+// rankGates finds one order of all gates with which the order in every route
+// agrees, so that two requests never wait for each other's slots.
+func rankGates(routes []Route) (map[*Gate]int, error) {
+	behind := map[*Gate][]*Gate{} // the gates that must come after
+	var all []*Gate
+	for _, r := range routes {
+		for i, g := range r.Gates {
+			if !slices.Contains(all, g) {
+				all = append(all, g)
+			}
+			behind[g] = append(behind[g], r.Gates[i+1:]...)
+		}
+	}
+	rank := make(map[*Gate]int, len(all))
+	onTheWay := map[*Gate]bool{}
+	var place func(g *Gate) error
+	place = func(g *Gate) error {
+		if _, placed := rank[g]; placed || g == nil {
+			return nil
+		}
+		if onTheWay[g] {
+			return fmt.Errorf("forebay: routes name the gate %q both before and after another; "+
+				"name gates in one order everywhere, or two requests wait for each other", g.name)
+		}
+		onTheWay[g] = true
+		for _, later := range behind[g] {
+			if err := place(later); err != nil {
+				return err
+			}
+		}
+		rank[g] = -len(rank) // the last placed comes first
+		return nil
+	}
+	for _, g := range all {
+		if err := place(g); err != nil {
+			return nil, err
+		}
+	}
+	return rank, nil
+}
+
+// Passage is what a request meets.
+type Passage struct {
+	Route string  // the pattern that the path as sent matches; empty: none
+	Gates []*Gate // in the order in which they are passed; none: it passes without a slot
+}
+
+// Lookup says what a request meets, and is what [Groups.Wrap] does.
+func (gs *Groups) Lookup(r *http.Request) Passage {
+	var room [maxGates]*Gate
+	route, gates := gs.lookup(r, room[:0])
+	return Passage{Route: route, Gates: slices.Clone(gates)}
+}
+
+const (
+	maxReadings = 16 // of one path, before match allocates
+	maxGates    = 8  // of one request, before a chain allocates
+)
+
+func (gs *Groups) lookup(r *http.Request, room []*Gate) (route string, gates []*Gate) {
+	var found [maxReadings]int
+	named := gs.matcher.match(r.Method, r.Host, r.URL, found[:0])
+	if named[0] >= 0 {
+		route = gs.routes[named[0]].Match
+		if len(named) == 1 {
+			return route, gs.routes[named[0]].Gates
+		}
+	}
+	gates = room
+	for _, i := range named {
+		if i < 0 {
+			continue
+		}
+		if route == "" {
+			route = gs.routes[i].Match
+		}
+		for _, g := range gs.routes[i].Gates {
+			if !slices.Contains(gates, g) {
+				gates = append(gates, g)
+			}
+		}
+	}
+	slices.SortFunc(gates, func(a, b *Gate) int { return gs.rank[a] - gs.rank[b] })
+	return route, gates
+}
+
+// Wrap puts the gates in front of next, each request passing those of its route.
+// See [Gate.Wrap]; the route in events is the pattern of the Route.
+func (gs *Groups) Wrap(next http.Handler) http.Handler {
+	run := func(w http.ResponseWriter, r *http.Request, _ Lease) { next.ServeHTTP(w, r) }
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var room [maxGates]*Gate
+		route, gates := gs.lookup(r, room[:0])
+		if len(gates) == 0 {
+			gs.exempt(route, r)
+			next.ServeHTTP(w, r)
+			return
+		}
+		serve(w, r, gates, route, run)
+	})
+}
+
+func (gs *Groups) exempt(route string, r *http.Request) {
+	if len(gs.observers) == 0 {
+		return
+	}
+	e := Event{Kind: EventDecided, Decision: Exempted, Route: route, RequestID: requestID(r), RemoteIP: remoteIP(r)}
+	for _, o := range gs.observers {
+		gs.tell.tell(o, e)
+	}
+}

@@ -1,0 +1,78 @@
+package forebay
+
+import (
+	"net/http"
+)
+
+// Wrap puts the gate in front of next. A request runs next with a slot, which is
+// given back when next returns or panics (http.ErrAbortHandler included, which
+// goes on upwards untouched); a refused one is answered by [Refuse]; for a caller
+// that left nothing runs and nothing is written. The writer is handed to next as
+// it came.
+//
+// The route in events is the pattern by which net/http's ServeMux found the
+// handler. An accepted request costs no allocation unless the gate is observed,
+// tracks, or has LeaseInContext.
+func (g *Gate) Wrap(next http.Handler) http.Handler {
+	return &gated{gates: []*Gate{g}, next: func(w http.ResponseWriter, r *http.Request, _ Lease) {
+		next.ServeHTTP(w, r)
+	}}
+}
+
+// HandlerFunc is Wrap for a function that is handed its lease, so that it can
+// give it back early: before it writes a large answer to a slow reader, say.
+func (g *Gate) HandlerFunc(f func(http.ResponseWriter, *http.Request, Lease)) http.Handler {
+	return &gated{gates: []*Gate{g}, next: f}
+}
+
+// gated is a handler behind one gate or a chain of them.
+type gated struct {
+	gates []*Gate
+	next  func(http.ResponseWriter, *http.Request, Lease)
+}
+
+// ServeHTTP admits the request and runs the handler, or refuses.
+func (h *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	serve(w, r, h.gates, r.Pattern, h.next)
+}
+
+// serve is the way of every gated request.
+func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, next func(http.ResponseWriter, *http.Request, Lease)) {
+	call := Call{Route: route}
+	if seen(gates) {
+		call.RequestID, call.RemoteIP = requestID(r), remoteIP(r)
+	}
+	lease, err := acquireAll(r.Context(), gates, call)
+	if err != nil {
+		if rejected, ok := err.(*RejectedError); ok {
+			refuse(w, r, rejected, call.RequestID)
+			return
+		}
+		silence(w)
+		return
+	}
+	defer lease.Release()
+	if inContext(gates) {
+		r = r.WithContext(WithLease(r.Context(), lease))
+	}
+	next(w, r, lease)
+}
+
+// seen reports whether anybody sees a call's request id and address.
+func seen(gates []*Gate) bool {
+	for _, g := range gates {
+		if g.settings.Load().keep {
+			return true
+		}
+	}
+	return false
+}
+
+func inContext(gates []*Gate) bool {
+	for _, g := range gates {
+		if g.settings.Load().LeaseInContext {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,156 @@
+package forebay
+
+import (
+	"time"
+
+	"example.com/forebay/internal/admit"
+)
+
+// Lease is the right to run one call. Give it back once the work has ended, with
+// Release or ReleaseAs; only the first of them counts, on whichever copy and
+// from whichever goroutine. A lease is a value: copies are the same lease, the
+// zero lease does nothing, and no method of it ever panics. Giving back a lease
+// that is given back already is counted in [Stats.StaleReleases].
+type Lease struct {
+	slot *slot
+	word uint64 // the slot's generation and state
+}
+
+// Release gives the lease back: the call was served. See ReleaseAs.
+func (l Lease) Release() { l.end(Done) }
+
+// ReleaseAs gives the lease back and says how the call ended, which only a
+// [Limiter] asks.
+func (l Lease) ReleaseAs(o Outcome) { l.end(o) }
+
+// Live reports whether the lease is held: not the zero lease, and not given back.
+func (l Lease) Live() bool { return l.slot != nil && l.slot.live(l.word) }
+
+// Gate returns the gate that gave the lease; of a chain's lease, the first. Nil
+// for the zero lease.
+func (l Lease) Gate() *Gate {
+	if l.slot == nil {
+		return nil
+	}
+	return l.slot.gate
+}
+
+func (l Lease) end(o Outcome) {
+	switch {
+	case l.slot == nil:
+	case stateOf(l.word) != slotHeld:
+		l.endKept(o)
+	case l.slot.gate.slots.open.Load() != 0:
+		l.endFree()
+	default:
+		l.endClosed(l.word, &holder{cost: 1}, o)
+	}
+}
+
+// endFree gives a bare lease back while slots are lent: whoever comes next may
+// have it. If the machine took its room back meanwhile, and has counted the
+// lease as out, the slot is the machine's. A tracked or bare lease that ends this
+// way is seen by nobody but the counters.
+func (l Lease) endFree() {
+	g := l.slot.gate
+	if !l.slot.free(l.word) {
+		g.stale.Add(1)
+		return
+	}
+	if g.slots.open.Load() == 0 {
+		g.takeFreed(l.slot, with(l.word, slotFree))
+	}
+}
+
+// takeFreed sees to a slot that was freed while the machine took its room back.
+func (g *Gate) takeFreed(sl *slot, word uint64) {
+	now := time.Now()
+	g.lock()
+	if g.slots.closeLocked(sl, word) {
+		g.machine.Release(now, 1, admit.End{})
+	}
+	g.unlock()
+}
+
+// endKept gives back a lease of which something is kept. What is kept is copied
+// out before the slot is free for the next call.
+func (l Lease) endKept(o Outcome) {
+	g := l.slot.gate
+	if !l.slot.seize(l.word) {
+		g.stale.Add(1)
+		return
+	}
+	h := *l.slot.holder
+	var links [4]Lease
+	rest := append(links[:0], h.rest...)
+	for i := len(rest) - 1; i >= 0; i-- {
+		rest[i].end(o)
+	}
+	if h.cost == 1 && g.slots.open.Load() != 0 {
+		word := with(l.word, slotFree)
+		l.slot.put(word)
+		if g.slots.open.Load() == 0 {
+			g.takeFreed(l.slot, word)
+		}
+		return
+	}
+	l.endClosed(with(l.word, slotBusy), &h, o)
+}
+
+// endClosed gives the lease back to the machine. Its slot has the given word,
+// unless it was given back before.
+func (l Lease) endClosed(word uint64, h *holder, o Outcome) {
+	g := l.slot.gate
+	now, held := time.Now(), time.Duration(0)
+	if !h.since.IsZero() {
+		held = max(0, now.Sub(h.since))
+	}
+	g.lock()
+	mine := g.slots.closeLocked(l.slot, word)
+	if mine {
+		g.machine.Release(now, h.cost, admit.End{Held: held, Outcome: admit.Outcome(o)})
+	}
+	at := g.machine.Gauge()
+	g.unlock()
+	if !mine {
+		g.stale.Add(1)
+		return
+	}
+	if s := g.settings.Load(); len(s.Observers) > 0 {
+		g.emit(s, Event{
+			Kind: EventReleased, Outcome: o, Cost: h.cost, Waited: h.waited, Held: held,
+			Route: h.call.Route, RequestID: h.call.RequestID, RemoteIP: h.call.RemoteIP,
+			InFlight: at.InFlight, Waiting: at.Waiting, Limit: at.Limit,
+		})
+	}
+}
+
+// keep notes who holds the lease. Nobody else has seen it yet: its slot is busy.
+func (l Lease) keep(s *settings, h holder) Lease {
+	g := l.slot.gate
+	if s.track && h.since.IsZero() {
+		h.since = time.Now()
+	}
+	if l.slot.holder == nil {
+		l.slot.holder = &holder{}
+	}
+	h.rest = l.slot.holder.rest[:0]
+	*l.slot.holder = h
+	l.word = with(l.word, slotKept)
+	l.slot.put(l.word)
+	if s.MaxHold > 0 {
+		g.watch.arm(g, h.since, s.MaxHold)
+	}
+	return l
+}
+
+// chain makes the lease stand for those of further gates as well. Nobody else has
+// seen it yet.
+func (l Lease) chain(rest []Lease) Lease {
+	if len(rest) == 0 || !l.slot.seize(l.word) {
+		return l
+	}
+	l.slot.holder.rest = append(l.slot.holder.rest[:0], rest...)
+	l.slot.put(l.word)
+	return l
+}

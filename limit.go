@@ -1,0 +1,88 @@
+package forebay
+
+import (
+	"time"
+
+	"example.com/forebay/internal/admit"
+)
+
+// Limiter moves a gate's limit while it runs; see [Config.Limiter]. The gate
+// calls Observe under its lock for every change of what it shows, in order, with
+// the time in it, and never otherwise: there is no tick. What it returns is in
+// force at once, and after every observation the gate lets in whoever now fits. A
+// limit that the end of a call lowers is lowered before that call's slot is handed
+// on.
+//
+// A limiter is a function of its own state and of what it is told. It must not
+// read a clock, block, call the gate, or keep the pointer. What it returns is
+// taken as at least 1: only [Gate.SetLimit] closes a gate, and a closed gate stays
+// closed whatever the limiter wants. Bounds of its own belong inside it: a limiter
+// that probes must know the limit that is really in force.
+type Limiter interface {
+	Observe(o *Observation) (limit int)
+}
+
+// ObservationKind says what an [Observation] reports.
+type ObservationKind uint8
+
+// The kinds of observation.
+const (
+	ObservedChange ObservationKind = iota // the first of all; then configuration or limit was set from outside
+	ObservedJoin                          // a call joined the line
+	ObservedStart                         // a call got its slot, at once or out of the line
+	ObservedFinish                        // a call gave its slot back; it is not handed on yet
+	ObservedLeave                         // a call left the line without a slot, or never used the one it got
+)
+
+// Observation is one change of what a gate shows. Between two observations the
+// gate shows what the earlier one said. While the gate is saturated InFlight is at
+// the limit or somebody waits; refusals on arrival show in Offered alone.
+type Observation struct {
+	Kind     ObservationKind
+	Now      time.Time
+	InFlight int           // units that run, after the event
+	Waiting  int           // calls in line, after the event
+	Limit    int           // in force up to the event; 0: closed
+	Offered  uint64        // calls that have arrived so far, refused ones included
+	Cost     int           // units of the call; 0 on a change
+	Waited   time.Duration // of a start and a leave
+	Held     time.Duration // of a finish
+	Outcome  Outcome       // of a finish
+	Deadline time.Time     // the caller's own; zero: none
+}
+
+// Outcome says how a call ended, for limiters that learn from it; see
+// [Lease.ReleaseAs].
+type Outcome uint8
+
+// The outcomes. The zero value is Done.
+const (
+	Done       Outcome = iota // served: how long it held its slot says how the backend does
+	Ignored                   // says nothing about the backend (a cache hit, a bad request)
+	Overloaded                // the backend itself refused or timed out: it has too much
+	Aborted                   // the caller left while it ran
+)
+
+var outcomes = [...]string{"done", "ignored", "overloaded", "aborted"}
+
+// String returns the word for o in logs and metrics.
+func (o Outcome) String() string {
+	if int(o) < len(outcomes) {
+		return outcomes[o]
+	}
+	return "unknown"
+}
+
+// limiterPort is a [Limiter] as the machine sees it.
+type limiterPort struct{ Limiter }
+
+// Observe hands an observation of the machine's on, under the names of this
+// package.
+func (p limiterPort) Observe(o *admit.Observation) int {
+	return min(maxUnits, p.Limiter.Observe(&Observation{
+		Kind: ObservationKind(o.Kind), Now: o.Now,
+		InFlight: o.InFlight, Waiting: o.Waiting, Limit: o.Limit, Offered: o.Offered,
+		Cost: o.Cost, Waited: o.Waited, Held: o.Held,
+		Outcome: Outcome(o.Outcome), Deadline: o.Deadline,
+	}))
+}

@@ -1,0 +1,111 @@
+package forebay
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// RetryAfter bounds the Retry-After of a gate's refusals, in whole seconds,
+// rounded up. The zero value computes it: how long the line would take at the
+// measured departure rate, at least 1 s and at most 30 s, plus a random part so
+// that those refused together do not come back together.
+type RetryAfter struct {
+	// Min is the least that is ever sent. 0 means 1 s: less makes callers return
+	// before anything has changed.
+	Min time.Duration
+	// Max is the most that is ever sent, random part included. 0 means 30 s: half
+	// of it calls back into long incidents, twice as long loses callers to a gate
+	// that recovered meanwhile.
+	Max time.Duration
+	// Fixed sends just this, without a random part. 0: computed. A fixed value
+	// brings the crowd back at once; it is for tests and for clients that need it.
+	Fixed time.Duration
+}
+
+const (
+	defaultRetryMin = 1
+	defaultRetryMax = 30
+	longestRetry    = 24 * time.Hour
+)
+
+func (ra RetryAfter) validate() (errs []error) {
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"Min", ra.Min}, {"Max", ra.Max}, {"Fixed", ra.Fixed}} {
+		if f.value < 0 || f.value > longestRetry {
+			errs = append(errs, fmt.Errorf("forebay: Refusal.RetryAfter.%s is %v; it must be 0 (the default) to %v", f.name, f.value, longestRetry))
+		}
+	}
+	lo, hi := ra.bounds()
+	if lo > hi {
+		errs = append(errs, fmt.Errorf("forebay: Refusal.RetryAfter.Min is %d s, above its Max of %d s", lo, hi))
+	}
+	if ra.Fixed > 0 && (ra.Min > 0 || ra.Max > 0) {
+		errs = append(errs, errors.New("forebay: Refusal.RetryAfter has Fixed and bounds; give one of them"))
+	}
+	return errs
+}
+
+func (ra RetryAfter) bounds() (lo, hi int) {
+	lo, hi = wholeSeconds(ra.Min), wholeSeconds(ra.Max)
+	if ra.Min == 0 {
+		lo = defaultRetryMin
+	}
+	if ra.Max == 0 {
+		hi = max(lo, defaultRetryMax)
+	}
+	return lo, hi
+}
+
+// seconds returns what to send when the line ahead would take that long (0:
+// unknown). random returns a uniform number in [0, n).
+func (ra RetryAfter) seconds(ahead time.Duration, random func(n int) int) int {
+	if ra.Fixed > 0 {
+		return wholeSeconds(ra.Fixed)
+	}
+	lo, hi := ra.bounds()
+	base := min(wholeSeconds(ahead), hi)
+	spread := random(max(2, base/2) + 1)
+	return min(max(lo, base+spread), hi)
+}
+
+// wholeSeconds rounds up, to at least 1.
+func wholeSeconds(d time.Duration) int {
+	if d <= time.Second {
+		return 1
+	}
+	return int((d-1)/time.Second) + 1
+}
+
+// retryAfter returns what a refusal of the gate sends now.
+func (g *Gate) retryAfter(s *settings) int {
+	var ahead time.Duration
+	if s.Refusal.RetryAfter.Fixed == 0 && (s.MaxWait > 0 || s.track) {
+		g.lock()
+		ahead, _ = g.machine.Ahead()
+		g.unlock()
+	}
+	return s.Refusal.RetryAfter.seconds(ahead, rand.IntN)
+}
+
+// retryHeaders are header values made once, so that a refusal allocates none of
+// them. Capacity equals length: whoever appends gets a copy.
+var retryHeaders = func() (h [120][]string) {
+	for i := range h {
+		h[i] = []string{strconv.Itoa(i)}
+	}
+	return h
+}()
+
+func setRetryAfter(h http.Header, seconds int) {
+	if seconds < len(retryHeaders) {
+		h["Retry-After"] = retryHeaders[seconds]
+		return
+	}
+	h["Retry-After"] = []string{strconv.Itoa(seconds)}
+}

@@ -1,0 +1,95 @@
+package forebay
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// slot is the right to run one call, lent by the machine or kept by it, and what
+// makes giving back idempotent: a lease names a slot and a generation of it, and
+// only the first release of that generation counts.
+//
+// word is generation<<3 | state. Every claim begins a new generation.
+//
+//	closed --lend--> free --claim--> held or kept --release--> free
+//	   ^--------------'------------------------------------------'
+//	              close, under the gate's lock
+//
+// The machine counts every slot that is not closed as in flight, so that whoever
+// finds a free one may take it by a single compare-and-swap, whatever happens
+// elsewhere at that moment: the limit holds in every interleaving.
+type slot struct {
+	word  atomic.Uint64
+	gate  *Gate
+	index int // in its table
+
+	holder *holder // in state busy it belongs to the goroutine that made it so
+
+	// Guarded by the gate's lock.
+	seen uint64 // the last generation that the machine has counted
+	wide int    // units, if the lease takes more than one
+
+	_ [16]byte // up to a cache line, so that neighbours do not slow each other
+}
+
+// holder is what is kept of a call while it holds a slot.
+type holder struct {
+	call    Call
+	cost    int
+	since   time.Time // zero unless the gate tracks
+	waited  time.Duration
+	overdue bool    // reported by the watchdog
+	rest    []Lease // of a chain's first lease: those of its further gates
+}
+
+const (
+	slotClosed = iota // the machine's
+	slotFree          // lent: whoever comes may claim it
+	slotBusy          // somebody has what is kept of the lease to itself, for a moment
+	slotHeld          // a lease is out: of one unit, and nothing is kept of it
+	slotKept          // a lease is out, and holder says more of it
+	slotState  = 7
+	slotNext   = 8 // one generation
+)
+
+func stateOf(word uint64) uint64      { return word & slotState }
+func generationOf(word uint64) uint64 { return word / slotNext }
+func with(word, state uint64) uint64  { return word&^slotState | state }
+
+// claim takes a free slot into a new generation; false if it is free no more.
+func (sl *slot) claim(state uint64) (uint64, bool) {
+	w := sl.word.Load()
+	if stateOf(w) != slotFree {
+		return 0, false
+	}
+	claimed := with(w, state) + slotNext
+	return claimed, sl.word.CompareAndSwap(w, claimed)
+}
+
+// free ends the bare lease with this word and leaves the slot to whoever comes;
+// false if it had ended before.
+func (sl *slot) free(word uint64) bool {
+	return sl.word.CompareAndSwap(word, with(word, slotFree))
+}
+
+// seize gives the caller, alone, what is kept of the lease with this word, and
+// reports whether that lease is still out. The caller ends it by put.
+func (sl *slot) seize(word uint64) bool {
+	for !sl.word.CompareAndSwap(word, with(word, slotBusy)) {
+		if w := sl.word.Load(); generationOf(w) != generationOf(word) || stateOf(w) <= slotFree {
+			return false
+		}
+		runtime.Gosched() // somebody looks at it; a few loads, then it is back
+	}
+	return true
+}
+
+// put ends a seizure or a preparation.
+func (sl *slot) put(word uint64) { sl.word.Store(word) }
+
+// live reports whether the lease with this word is still out.
+func (sl *slot) live(word uint64) bool {
+	w := sl.word.Load()
+	return generationOf(w) == generationOf(word) && stateOf(w) > slotFree
+}

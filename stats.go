@@ -1,0 +1,133 @@
+package forebay
+
+import (
+	"slices"
+	"time"
+
+	"example.com/forebay/internal/admit"
+)
+
+// Stats is one consistent picture of a gate. Capacity, InUse and Available are
+// units; the rest counts calls. At every instant
+//
+//	requests = decisions + Waiting
+//	Granted  = Released + Calls
+//
+// and a call granted in the very instant in which its caller leaves moves from
+// Accepted to Canceled.
+type Stats struct {
+	Name       string `json:"name"`
+	Capacity   int    `json:"capacity"`    // limit in force; 0: closed
+	Available  int    `json:"available"`   // units free, never below 0
+	InUse      int    `json:"in_use"`      // units that run
+	Calls      int    `json:"calls"`       // leases out
+	Waiting    int    `json:"waiting"`     // calls in line
+	MaxWaiting int    `json:"max_waiting"` // bound of the line; 0: nobody may wait
+	Draining   bool   `json:"draining"`
+
+	Accepted         uint64 `json:"accepted"`
+	RejectedBusy     uint64 `json:"rejected_busy"`
+	RejectedTimeout  uint64 `json:"rejected_timeout"`
+	RejectedDeadline uint64 `json:"rejected_deadline"`
+	RejectedTooLarge uint64 `json:"rejected_too_large"`
+	RejectedDraining uint64 `json:"rejected_draining"`
+	Canceled         uint64 `json:"canceled"`
+
+	Granted        uint64 `json:"granted"`         // leases given; with chains, more or fewer than Accepted
+	Released       uint64 `json:"released"`        // leases given back
+	StaleReleases  uint64 `json:"stale_releases"`  // second releases: harmless, but a bug in the caller
+	Overdue        uint64 `json:"overdue"`         // leases reported by MaxHold
+	ObserverPanics uint64 `json:"observer_panics"` // contained
+	ScriptErrors   uint64 `json:"script_errors"`   // failed writes to Config.Script
+
+	// OldestHolder is who has held a lease longest. Nil unless the gate tracks
+	// and leases are out.
+	OldestHolder *Holder `json:"oldest_holder,omitempty"`
+}
+
+// Rejected returns how many calls were refused, for whatever reason. A caller
+// that left was not refused.
+func (s Stats) Rejected() uint64 {
+	return s.RejectedBusy + s.RejectedTimeout + s.RejectedDeadline + s.RejectedTooLarge + s.RejectedDraining
+}
+
+// Holder is one call that holds a lease.
+type Holder struct {
+	Route     string        `json:"route,omitempty"`
+	RequestID string        `json:"request_id,omitempty"`
+	RemoteIP  string        `json:"remote_ip,omitempty"`
+	Cost      int           `json:"cost"`
+	Since     time.Time     `json:"since"`
+	Held      time.Duration `json:"-"`
+	Waited    time.Duration `json:"-"`
+	Overdue   bool          `json:"overdue,omitempty"` // reported by MaxHold
+}
+
+// Stats returns one consistent picture of the gate.
+func (g *Gate) Stats() Stats {
+	s := g.settings.Load()
+	g.lock()
+	st := g.statsLocked(s)
+	g.unlock()
+	if s.track {
+		st.OldestHolder = g.oldestHolder()
+	}
+	return st
+}
+
+func (g *Gate) statsLocked(s *settings) Stats {
+	m := g.machine
+	counts := m.Counts()
+	count := func(v admit.Verdict) uint64 { return counts.Decisions[v] + g.refused[v].Load() }
+	st := Stats{
+		Name: g.name, Capacity: m.Limit(), InUse: m.InFlight(), Calls: m.Calls(), Waiting: m.Waiting(),
+		Available: max(0, m.Limit()-m.InFlight()), Draining: m.Draining(),
+		Accepted:         count(admit.Granted),
+		RejectedBusy:     count(admit.Busy),
+		RejectedTimeout:  count(admit.Timeout),
+		RejectedDeadline: count(admit.Deadline),
+		RejectedTooLarge: count(admit.TooLarge),
+		RejectedDraining: count(admit.Draining),
+		Canceled:         count(admit.Canceled),
+		Granted:          counts.Granted, Released: counts.Released,
+		StaleReleases: g.stale.Load(), Overdue: g.overdue.Load(),
+		ObserverPanics: g.observerPanics.Load(), ScriptErrors: g.scriptErrors.Load(),
+	}
+	if s.MaxWait > 0 {
+		st.MaxWaiting = m.MaxWaiting()
+	}
+	return st
+}
+
+// Holders returns who holds leases now, the oldest first. A gate that does not
+// track returns none.
+func (g *Gate) Holders() []Holder {
+	now := time.Now()
+	var all []Holder
+	g.slots.each(func(h *holder) {
+		if !h.since.IsZero() {
+			all = append(all, h.public(now))
+		}
+	})
+	slices.SortFunc(all, func(a, b Holder) int { return a.Since.Compare(b.Since) })
+	return all
+}
+
+func (g *Gate) oldestHolder() *Holder {
+	now := time.Now()
+	var oldest *Holder
+	g.slots.each(func(h *holder) {
+		if !h.since.IsZero() && (oldest == nil || h.since.Before(oldest.Since)) {
+			p := h.public(now)
+			oldest = &p
+		}
+	})
+	return oldest
+}
+
+func (h *holder) public(now time.Time) Holder {
+	return Holder{
+		Route: h.call.Route, RequestID: h.call.RequestID, RemoteIP: h.call.RemoteIP, Cost: h.cost,
+		Since: h.since, Held: max(0, now.Sub(h.since)), Waited: h.waited, Overdue: h.overdue,
+	}
+}
