@@ -12,7 +12,8 @@ import (
 )
 
 // Chain is several gates that one call passes in a fixed order: all of them or
-// none. It is safe for concurrent use.
+// none. Make one with [NewChain], the zero value is not usable; it is safe for
+// concurrent use.
 //
 // A call has one patience for the whole chain, the smallest MaxWait in it, and
 // gets one decision, counted at the gate that refused it or else at the first.
@@ -44,6 +45,9 @@ func NewChain(gates ...*Gate) (*Chain, error) {
 // Acquire is [Gate.Acquire] for the whole chain. The lease stands for all of it:
 // one Release gives every gate back, the last first.
 func (c *Chain) Acquire(ctx context.Context, call Call) (Lease, error) {
+	if len(c.gates) == 0 {
+		panic("forebay: Acquire of a Chain that NewChain has not made")
+	}
 	return acquireAll(ctx, c.gates, call)
 }
 
@@ -103,14 +107,14 @@ func chainPatience(gates []*Gate) (until time.Time, none bool) {
 	for _, g := range gates {
 		patience = min(patience, g.settings.Load().MaxWait)
 	}
-	return time.Now().Add(patience), patience == 0
+	return clock().Add(patience), patience == 0
 }
 
 // unwind gives back the gates of a chain that did not come to its end, the last
 // first. Nothing ran, so nothing is learnt from it.
 func unwind(links []Lease) {
 	for i := len(links) - 1; i >= 0; i-- {
-		sl, now := links[i].slot, time.Now()
+		sl, now := links[i].slot, clock()
 		if !sl.seize(links[i].word) {
 			continue
 		}
@@ -125,7 +129,7 @@ func unwind(links []Lease) {
 // acceptChain counts and reports a chain's one decision at its first gate.
 func (g *Gate) acceptChain(call *Call, ans answer) {
 	s := g.settings.Load()
-	now := time.Now()
+	now := clock()
 	g.lock()
 	g.machine.Count(now, admit.Granted)
 	g.unlock()

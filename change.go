@@ -4,31 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // SetLimit puts a limit in force at once: 0 closes the gate (everybody is
 // refused as busy), up to 1,048,575. Calls that run go on; after a shrink nobody
 // starts until there is room, after a growth exactly the difference of those in
 // line starts. It stays until the next SetLimit, [Gate.Reconfigure], or word of a
-// limiter. A value out of range changes nothing and is an error.
+// limiter; a closed gate stays closed whatever a limiter wants. A value out of range changes nothing and is an error.
 func (g *Gate) SetLimit(n int) error {
 	if n < 0 || n > maxUnits {
 		return fmt.Errorf("forebay: limit %d for gate %q; it must be 0 (closed) to %d", n, g.name, maxUnits)
 	}
 	g.lock()
-	g.machine.SetLimit(time.Now(), n)
+	g.machine.SetLimit(clock(), n)
 	g.unlock()
 	return nil
 }
 
 // Reconfigure puts another configuration in force, with MaxInFlight as the
 // limit. Leases stay out, whoever waits keeps place and patience, counters go
-// on. The name and Script stay those of the start. On error nothing has changed, and the error names
-// every mistake.
+// on. An empty Name means the gate's own and any other is an error; Script is that
+// of the start whatever c says. To change one thing, start from [Gate.Config]. On
+// error nothing has changed, and the error names every mistake.
 func (g *Gate) Reconfigure(c Config) error {
 	if c.Name == "" {
-		c.Name = defaultName
+		c.Name = g.name
 	}
 	err := c.validate()
 	if c.Name != g.name {
@@ -41,7 +41,7 @@ func (g *Gate) Reconfigure(c Config) error {
 	s := newSettings(g, c)
 	g.lock()
 	g.settings.Store(s)
-	g.machine.Configure(time.Now(), s.machine())
+	g.machine.Configure(clock(), s.machine(&g.limiterPanics))
 	g.unlock()
 	return nil
 }
@@ -54,35 +54,49 @@ func (g *Gate) Config() Config {
 	return c
 }
 
+// drain is what those wait for who asked a gate to drain.
+type drain struct {
+	over    chan struct{}
+	resumed bool // it ended because the gate admits again
+}
+
 // Drain stops admitting: from now on everybody is refused as draining, those in
-// line at once. It returns when every lease has been given back, or with the
-// context's error when ctx ends before; the gate goes on draining then. Drain may
-// be called again, by many at once, and undone by [Gate.Resume].
+// line at once. It returns nil when every lease has been given back, and an error
+// when ctx ends before (the gate goes on draining) or when [Gate.Resume] ends the
+// drain. It may be called again, and by many at once.
 func (g *Gate) Drain(ctx context.Context) error {
 	g.lock()
-	g.machine.Drain(time.Now())
-	var drained chan struct{}
-	if g.machine.Calls() > 0 {
-		if g.drained == nil {
-			g.drained = make(chan struct{})
-		}
-		drained = g.drained
+	g.machine.Drain(clock())
+	if g.drain == nil {
+		g.drain = &drain{over: make(chan struct{})}
 	}
+	d := g.drain
 	g.unlock()
-	if drained == nil {
-		return nil
-	}
 	select {
-	case <-drained:
-		return nil
+	case <-d.over:
 	case <-ctx.Done():
 		return fmt.Errorf("forebay: gate %q still has calls in flight: %w", g.name, context.Cause(ctx))
 	}
+	if d.resumed {
+		return fmt.Errorf("forebay: gate %q was resumed before it was empty", g.name)
+	}
+	return nil
 }
 
-// Resume ends a drain: the gate admits again.
+// endDrainLocked tells those who wait for the end of a drain.
+func (g *Gate) endDrainLocked(resumed bool) {
+	if g.drain != nil {
+		g.drain.resumed = resumed
+		close(g.drain.over)
+		g.drain = nil
+	}
+}
+
+// Resume ends a drain: the gate admits again. Who still waits in [Gate.Drain] is
+// told so.
 func (g *Gate) Resume() {
 	g.lock()
-	g.machine.Resume(time.Now())
+	g.endDrainLocked(g.machine.Calls() > 0)
+	g.machine.Resume(clock())
 	g.unlock()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"example.com/forebay/internal/admit"
@@ -31,15 +32,16 @@ type Config struct {
 	// below every timeout in front.
 	MaxWait time.Duration
 
-	// MaxWaiting bounds the calls in line. 0 with a MaxWait means twice the limit
-	// in force (half of that refuses ordinary bursts, twice it fills the line with
-	// calls that time out), and a call with hardly a chance to be served within
-	// its patience is refused on arrival. A number given is a promise: then only
+	// MaxWaiting bounds the calls in line. 0 with a MaxWait means twice the limit in
+	// force: half of that refuses ordinary bursts, double fills the line with calls
+	// that time out. Then a call with hardly a chance to be served within
+	// its patience is refused on arrival as well. A number given is a promise: then only
 	// length and patience refuse. Without MaxWait it must be 0.
 	MaxWaiting int
 
-	// Limiter moves the limit while the gate runs. Nil: it stays as set. A gate
-	// with a limiter tracks (see Track) and takes its lock for every call.
+	// Limiter moves the limit while the gate runs; each gate needs one of its own.
+	// Nil: the limit stays as set. A gate with a limiter tracks (see Track) and
+	// takes its lock for every call.
 	Limiter Limiter
 
 	// Track keeps for every lease who holds it and since when: Holders, Held in
@@ -48,7 +50,8 @@ type Config struct {
 
 	// MaxHold is how long a lease may be held before an [EventOverdue] reports it,
 	// once. The slot is never given away: work that overruns still runs. 0: no
-	// watch. A MaxHold tracks.
+	// watch. A gate with a MaxHold tracks, takes its lock for every call, and keeps a
+	// timer while leases are out.
 	MaxHold time.Duration
 
 	// Observers are told of every decision and release. Nil: nobody is.
@@ -60,17 +63,20 @@ type Config struct {
 
 	// LeaseInContext makes [Gate.Wrap] and [Groups.Wrap] put the lease into the
 	// request's context, for [LeaseFrom] and so that the gate recognises a second
-	// acquire by the same request. It copies the request, and so is off.
+	// acquire by the same request. Without it a handler behind Wrap that acquires
+	// the same gate again takes a second slot, and with a limit of 1 is refused. It
+	// copies the request, and so is off.
 	LeaseInContext bool
 
 	// OnlyInRequests makes [Do] and [Func] run their function without a slot
-	// outside HTTP requests: when the context carries no http.ServerContextKey.
-	// Off: background work is gated as well.
+	// outside HTTP requests: when the context carries no http.ServerContextKey, as
+	// in a test that calls a handler without a server. Off: background work is gated
+	// as well.
 	OnlyInRequests bool
 
 	// Script receives every event of the admission core as a text script that
 	// plays the run again exactly: for a bug report. The gate takes its lock for
-	// every call while it is set. Nil: none.
+	// every call while it is set; one writer serves one gate. Nil: none.
 	Script io.Writer
 }
 
@@ -128,6 +134,7 @@ type settings struct {
 	track bool // who holds what since when: two clock reads a call
 	keep  bool // leases remember their call, for Holders or for observers
 	plain bool // a refusal needs no more than a count
+	lends bool // calls need not pass the lock while the machine has nothing to decide
 
 	rejected [decisions]*RejectedError
 	pages    [decisions]page
@@ -139,6 +146,9 @@ func newSettings(g *Gate, c Config) *settings {
 	s.track = c.Track || c.MaxHold > 0 || c.Limiter != nil
 	s.keep = s.track || len(c.Observers) > 0 // observers are told whose lease ends
 	s.plain = !s.keep && c.Script == nil
+	// An observer is told figures of one instant, and a watchdog's timer must not
+	// outlive the last lease: both need the lock.
+	s.lends = len(c.Observers) == 0 && c.MaxHold == 0
 	for d := RejectedBusy; d <= RejectedDraining; d++ {
 		s.rejected[d] = newRejectedError(g, d)
 		s.pages[d] = newPage(g.name, d, c.Refusal)
@@ -146,12 +156,12 @@ func newSettings(g *Gate, c Config) *settings {
 	return s
 }
 
-func (s *settings) machine() admit.Config {
+func (s *settings) machine(panics *atomic.Uint64) admit.Config {
 	c := admit.Config{
 		Limit: s.MaxInFlight, MaxWait: s.MaxWait, MaxWaiting: s.MaxWaiting, Measure: s.track,
 	}
 	if s.Limiter != nil {
-		c.Limiter = limiterPort{s.Limiter}
+		c.Limiter = limiterPort{s.Limiter, panics}
 	}
 	return c
 }

@@ -13,7 +13,8 @@ type carried struct {
 // WithLease returns a context that carries the lease, so that whatever the call
 // does further down is recognised as part of it: a second acquire of the same
 // gate gets a lease that does nothing instead of waiting for itself. [Do] and
-// [Func] do this; [Gate.Wrap] does with [Config.LeaseInContext].
+// [Func] do this; [Gate.Wrap] does with [Config.LeaseInContext]. Once the lease is
+// given back the context carries it no more.
 func WithLease(ctx context.Context, l Lease) context.Context {
 	if l.slot == nil {
 		return ctx
@@ -67,9 +68,23 @@ func (l Lease) eachGate(visit func(*Gate)) {
 type exemptKey struct{}
 
 // Exempt returns a context under which [Do] and [Func] run their function
-// without a slot: for work that must not wait behind what it serves.
+// without a slot, uncounted: for work that must not wait behind what it serves.
+// [Gate.Acquire] and the handlers do not look at it.
 func Exempt(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exemptKey{}, true)
+}
+
+type callKey struct{}
+
+// WithCall returns a context that tells [Do] and [Func] about the call: its route,
+// its request id, its cost.
+func WithCall(ctx context.Context, c Call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+func callFrom(ctx context.Context) Call {
+	c, _ := ctx.Value(callKey{}).(Call)
+	return c
 }
 
 func isExempt(ctx context.Context) bool { return ctx.Value(exemptKey{}) != nil }

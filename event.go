@@ -3,19 +3,21 @@ package forebay
 import "time"
 
 // Event reports one decision or one release, or a lease that is held for longer
-// than [Config.MaxHold]. It is delivered by value, after the fact and outside
+// than [Config.MaxHold]. A call through a [Chain] makes one decision, and a release
+// at each of its gates. An event is delivered by value, after the fact and outside
 // every lock, so events of different calls may arrive in another order than
-// things happened; the figures in one are those of the instant it reports.
+// things happened; the figures in one are those of the instant it reports. Fields
+// that do not belong to its kind are zero.
 type Event struct {
 	Kind      EventKind
-	Gate      string
-	Route     string   // the pattern of the route, or what [Call.Route] said
-	RequestID string   // empty when the call had none
-	RemoteIP  string   // as the call gave it
-	Decision  Decision // of [EventDecided]
-	Outcome   Outcome  // of [EventReleased]
-	Cost      int      // units of the call
-	Waited    time.Duration
+	Gate      string        // empty for a request that passed no gate
+	Route     string        // the pattern of the route, or what [Call.Route] said
+	RequestID string        // empty when the call had none
+	RemoteIP  string        // as the call gave it
+	Decision  Decision      // of [EventDecided]
+	Outcome   Outcome       // of [EventReleased]
+	Cost      int           // units of the call; 0 for a request that passed no gate
+	Waited    time.Duration // in line, until the decision
 	Held      time.Duration // of [EventReleased] and [EventOverdue]; 0 unless [Config.Track]
 	InFlight  int           // units that ran just after
 	Waiting   int           // calls in line just after

@@ -5,26 +5,37 @@ import (
 	"net/http"
 )
 
-// Do runs f with a slot of g, and returns f's error, or why there was no slot
-// and f did not run. The slot is given back when f returns or panics. f's
-// context carries the lease, so f may call Do on the same gate again.
+// Do runs f with a slot of g, and returns f's error, or why there was no slot and
+// f did not run. The slot is given back when f returns or panics: as
+// [OutcomeIgnored] after a panic, as [OutcomeAborted] if ctx has ended, else as
+// [OutcomeDone]. f's context carries the lease, so f may call Do on the same gate
+// again. What is known of the call comes from [WithCall].
 //
-// f runs without a slot under a context from [Exempt], and outside HTTP
-// requests with [Config.OnlyInRequests].
+// f runs without a slot under a context from [Exempt], and outside HTTP requests
+// with [Config.OnlyInRequests].
 func Do(ctx context.Context, g *Gate, f func(context.Context) error) error {
 	if g.passes(ctx) {
 		return f(ctx)
 	}
-	lease, err := g.Acquire(ctx, Call{})
+	lease, err := g.Acquire(ctx, callFrom(ctx))
 	if err != nil {
 		return err
 	}
-	defer lease.Release()
-	return f(WithLease(ctx, lease))
+	outcome := OutcomeIgnored
+	defer func() { lease.ReleaseAs(outcome) }()
+	err = f(WithLease(ctx, lease))
+	outcome = OutcomeDone
+	if ctx.Err() != nil {
+		outcome = OutcomeAborted
+	}
+	return err
 }
 
 // Func returns f with a gate in front of it: the decorator. See [Do].
 func Func[A, R any](g *Gate, f func(context.Context, A) (R, error)) func(context.Context, A) (R, error) {
+	if g == nil || f == nil {
+		panic("forebay: Func of a nil gate or function")
+	}
 	return func(ctx context.Context, arg A) (result R, err error) {
 		err = Do(ctx, g, func(ctx context.Context) error {
 			result, err = f(ctx, arg)

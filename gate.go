@@ -11,8 +11,8 @@ import (
 )
 
 // Gate admits a bounded number of calls, lets a bounded number wait a bounded
-// time, and refuses the others at once. Make one with [New]; it is safe for
-// concurrent use, has nothing to close, and keeps no goroutine and no timer
+// time, and refuses the others at once. Make one with [New], the zero value is not
+// usable; it is safe for concurrent use, has nothing to close, and keeps no goroutine and no timer
 // while nobody waits (and no MaxHold watches).
 type Gate struct {
 	name     string
@@ -24,17 +24,19 @@ type Gate struct {
 
 	inContext atomic.Bool // some context carries a lease of this gate
 	stale     atomic.Uint64
-	watch     watchdog
 	noticed   notice
 
 	overdue        atomic.Uint64 // leases reported
 	observerPanics atomic.Uint64
+	limiterPanics  atomic.Uint64
 	scriptErrors   atomic.Uint64
 
 	mu      sync.Mutex     // guards what follows
+	alarm   alarm          // for the line
+	watch   alarm          // for overdue leases
 	machine *admit.Machine // the truth, unless its room is lent
 	lend    bool           // an ordinary call was admitted: lend the room, more are likely
-	drained chan struct{}  // closed when nothing is in flight any more; nil: nobody asked
+	drain   *drain         // nil: nobody waits for the end of one
 	script  *script
 }
 
@@ -48,8 +50,9 @@ type Call struct {
 	RequestID string
 	// RemoteIP is the caller's address.
 	RemoteIP string
-	// Cost is how many units of the gate the call takes. 0 means 1. A cost above
-	// the configured maximum is refused as too large; below 0 it panics.
+	// Cost is how many units of the gate the call takes; of a chain, of every gate.
+	// 0 means 1. A cost above [Config.MaxInFlight] is refused as too large; below 0
+	// it panics: clamp what you compute from a request.
 	Cost int
 }
 
@@ -72,7 +75,8 @@ func New(c Config) (*Gate, error) {
 	s := newSettings(g, c)
 	g.settings.Store(s)
 	g.slots.gate = g
-	g.machine = admit.New(time.Now(), s.machine())
+	g.alarm.ring, g.watch.ring = expireDue, reportOverdue
+	g.machine = admit.New(clock(), s.machine(&g.limiterPanics))
 	g.openScript(c.Script)
 	g.slots.growLocked() // nobody else has the gate yet
 	g.lend = true
@@ -86,15 +90,15 @@ func (g *Gate) Name() string { return g.name }
 // Acquire returns a lease, or why there is none: a [*RejectedError], or, when
 // the caller left, an error that is [context.Canceled] and the context's cause.
 // It waits in line for at most MaxWait and no longer than ctx lasts. A context
-// that has ended never gets a lease. Give the lease back with [Lease.Release].
+// that has ended never gets a lease, also if it ends as the slot comes. Give the lease back with [Lease.Release].
 //
 // If ctx already carries a live lease of this gate, the call is part of the one
 // that holds it: it gets a lease that does nothing, and counts as nothing.
 func (g *Gate) Acquire(ctx context.Context, call Call) (Lease, error) {
-	if g.inContext.Load() && holds(ctx, g) {
-		return Lease{}, nil
-	}
 	s := g.settings.Load()
+	if g.inContext.Load() && holds(ctx, g) {
+		return Lease{}, s.ended(ctx)
+	}
 	if ctx.Err() != nil {
 		return Lease{}, g.turnAway(ctx, s, &call)
 	}
@@ -107,7 +111,9 @@ func (g *Gate) Acquire(ctx context.Context, call Call) (Lease, error) {
 	return g.acquireSlow(ctx, s, &call, admit.Arrival{Cost: call.cost()})
 }
 
-// TryAcquire returns a lease if the call can run at once, past nobody in line.
+// TryAcquire returns a lease if the call can run at once, past nobody in line. Why
+// not is in the event and the counters. It has no context, and so does not see a
+// lease that the call holds already.
 func (g *Gate) TryAcquire(call Call) (Lease, bool) {
 	s := g.settings.Load()
 	if l := g.fast(s, &call); l.slot != nil {
@@ -146,7 +152,7 @@ func (g *Gate) fast(s *settings, call *Call) Lease {
 // machine has decided since: the release is the machine's, and the caller goes to
 // the line like everybody else.
 func (g *Gate) confirm(sl *slot, word uint64) bool {
-	now := time.Now()
+	now := clock()
 	g.lock()
 	defer g.unlock()
 	if sl.seen == generationOf(word) {
@@ -188,6 +194,12 @@ func (g *Gate) unlock() {
 			w.Owner.(*waiting).grantLocked(g)
 		}
 	}
+	if m.Waiting() == 0 {
+		g.alarm.offLocked()
+	}
+	if m.Calls() == 0 {
+		g.watch.offLocked()
+	}
 	g.settleLocked()
 	script := g.script
 	if script != nil && script.collectLocked() {
@@ -205,7 +217,7 @@ func (g *Gate) unlock() {
 func (g *Gate) settleLocked() {
 	var refuses admit.Verdict
 	if room, ok := g.machine.Lend(); ok {
-		if g.lend && len(g.settings.Load().Observers) == 0 {
+		if g.lend && g.settings.Load().lends {
 			g.slots.lendLocked(room)
 		}
 	} else {
@@ -215,9 +227,8 @@ func (g *Gate) settleLocked() {
 	if g.refuses.Load() != uint32(refuses) {
 		g.refuses.Store(uint32(refuses))
 	}
-	if g.drained != nil && g.machine.Calls() == 0 {
-		close(g.drained)
-		g.drained = nil
+	if g.machine.Calls() == 0 {
+		g.endDrainLocked(false)
 	}
 }
 

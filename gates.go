@@ -23,11 +23,11 @@ func NewGates(configs ...Config) (*Gates, error) {
 	for i, c := range configs {
 		g, err := New(c)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("forebay: gate %d (%q): %w", i+1, c.Name, err))
+			errs = append(errs, fmt.Errorf("forebay: gate %q, configuration %d of %d, is wrong:\n%w", c.Name, i+1, len(configs), err))
 			continue
 		}
 		if gs.byName[g.name] != nil {
-			errs = append(errs, fmt.Errorf("forebay: gate %d: the name %q is taken; every gate needs its own", i+1, g.name))
+			errs = append(errs, fmt.Errorf("forebay: configuration %d of %d: the name %q is taken; every gate needs its own", i+1, len(configs), g.name))
 			continue
 		}
 		gs.all = append(gs.all, g)

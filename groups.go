@@ -23,6 +23,7 @@ type Route struct {
 
 // GroupsConfig is what [NewGroups] takes.
 type GroupsConfig struct {
+	// Routes are matched by specificity, whatever their order.
 	Routes []Route
 	// Observers are told of the requests that passed without a slot: of exempt
 	// routes, with the route's pattern, and of none, with an empty one. Nil: nobody.
@@ -129,7 +130,7 @@ func rankGates(routes []Route) (map[*Gate]int, error) {
 
 // Passage is what a request meets.
 type Passage struct {
-	Route string  // the pattern that the path as sent matches; empty: none
+	Route string  // the pattern that the path as sent matches, else one that another reading names; empty: none
 	Gates []*Gate // in the order in which they are passed; none: it passes without a slot
 }
 

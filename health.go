@@ -36,7 +36,7 @@ const (
 // notice remembers when a gate last refused, as far as somebody read a clock.
 type notice struct{ nanos atomic.Int64 }
 
-func (n *notice) refusedAt(t time.Time) { n.nanos.Store(t.UnixNano()) }
+func (n *notice) refusedAt(t time.Time) { n.nanos.Store(int64(t.Sub(epoch))) }
 
 // view is what a health handler last saw of one gate.
 type view struct {
@@ -57,7 +57,7 @@ func NewHealth(gates ...*Gate) *Health {
 
 func (n *notice) last() time.Time {
 	if ns := n.nanos.Load(); ns != 0 {
-		return time.Unix(0, ns)
+		return epoch.Add(time.Duration(ns))
 	}
 	return time.Time{}
 }
@@ -84,7 +84,7 @@ const (
 // [Gate.Acquire] that was refused at once reads no clock) counts as one of the
 // moment in which Report first sees it.
 func (h *Health) Report() Report {
-	now := time.Now()
+	now := clock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	rep := Report{Status: healthOK, Gates: make([]GateHealth, len(h.gates))}

@@ -1,6 +1,8 @@
 package forebay
 
 import (
+	"context"
+	"errors"
 	"net/http"
 )
 
@@ -8,7 +10,8 @@ import (
 // given back when next returns or panics (http.ErrAbortHandler included, which
 // goes on upwards untouched); a refused one is answered by [Refuse]; for a caller
 // that left nothing runs and nothing is written. The writer is handed to next as
-// it came.
+// it came. A lease ends as [OutcomeAborted] if next panicked or the caller left
+// while it ran, else as [OutcomeDone].
 //
 // The route in events is the pattern by which net/http's ServeMux found the
 // handler. An accepted request costs no allocation unless the gate is observed,
@@ -48,14 +51,22 @@ func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, 
 			refuse(w, r, rejected, call.RequestID)
 			return
 		}
-		silence(w)
+		silence(w, r)
 		return
 	}
-	defer lease.Release()
+	outcome := OutcomeAborted // of a panic: nothing is recovered, so its stack stays whole
+	defer func() {
+		if lease.Live() { // not given back early by next, which is no mistake
+			lease.ReleaseAs(outcome)
+		}
+	}()
 	if inContext(gates) {
 		r = r.WithContext(WithLease(r.Context(), lease))
 	}
 	next(w, r, lease)
+	if err := r.Context().Err(); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		outcome = OutcomeDone
+	}
 }
 
 // seen reports whether anybody sees a call's request id and address.

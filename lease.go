@@ -17,7 +17,7 @@ type Lease struct {
 }
 
 // Release gives the lease back: the call was served. See ReleaseAs.
-func (l Lease) Release() { l.end(Done) }
+func (l Lease) Release() { l.end(OutcomeDone) }
 
 // ReleaseAs gives the lease back and says how the call ended, which only a
 // [Limiter] asks.
@@ -64,7 +64,7 @@ func (l Lease) endFree() {
 
 // takeFreed sees to a slot that was freed while the machine took its room back.
 func (g *Gate) takeFreed(sl *slot, word uint64) {
-	now := time.Now()
+	now := clock()
 	g.lock()
 	if g.slots.closeLocked(sl, word) {
 		g.machine.Release(now, 1, admit.End{})
@@ -101,7 +101,7 @@ func (l Lease) endKept(o Outcome) {
 // unless it was given back before.
 func (l Lease) endClosed(word uint64, h *holder, o Outcome) {
 	g := l.slot.gate
-	now, held := time.Now(), time.Duration(0)
+	now, held := clock(), time.Duration(0)
 	if !h.since.IsZero() {
 		held = max(0, now.Sub(h.since))
 	}
@@ -129,7 +129,7 @@ func (l Lease) endClosed(word uint64, h *holder, o Outcome) {
 func (l Lease) keep(s *settings, h holder) Lease {
 	g := l.slot.gate
 	if s.track && h.since.IsZero() {
-		h.since = time.Now()
+		h.since = clock()
 	}
 	if l.slot.holder == nil {
 		l.slot.holder = &holder{}
@@ -139,7 +139,7 @@ func (l Lease) keep(s *settings, h holder) Lease {
 	l.word = with(l.word, slotKept)
 	l.slot.put(l.word)
 	if s.MaxHold > 0 {
-		g.watch.arm(g, h.since, s.MaxHold)
+		g.watchOver(h.since, s.MaxHold)
 	}
 	return l
 }

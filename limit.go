@@ -1,6 +1,7 @@
 package forebay
 
 import (
+	"sync/atomic"
 	"time"
 
 	"example.com/forebay/internal/admit"
@@ -15,9 +16,12 @@ import (
 //
 // A limiter is a function of its own state and of what it is told. It must not
 // read a clock, block, call the gate, or keep the pointer. What it returns is
-// taken as at least 1: only [Gate.SetLimit] closes a gate, and a closed gate stays
+// taken as at least 1 and at most 1,048,575: only [Gate.SetLimit] closes a gate, and a closed gate stays
 // closed whatever the limiter wants. Bounds of its own belong inside it: a limiter
-// that probes must know the limit that is really in force.
+// that probes must know the limit that is really in force. A panic in it is
+// contained, leaves the limit as it is, and is counted in [Stats.LimiterPanics].
+//
+// Each gate needs a limiter of its own, which then needs no lock.
 type Limiter interface {
 	Observe(o *Observation) (limit int)
 }
@@ -42,7 +46,7 @@ type Observation struct {
 	Now      time.Time
 	InFlight int           // units that run, after the event
 	Waiting  int           // calls in line, after the event
-	Limit    int           // in force up to the event; 0: closed
+	Limit    int           // in force up to the event; of a change the new one; 0: closed
 	Offered  uint64        // calls that have arrived so far, refused ones included
 	Cost     int           // units of the call; 0 on a change
 	Waited   time.Duration // of a start and a leave
@@ -55,12 +59,12 @@ type Observation struct {
 // [Lease.ReleaseAs].
 type Outcome uint8
 
-// The outcomes. The zero value is Done.
+// The outcomes. The zero value is OutcomeDone.
 const (
-	Done       Outcome = iota // served: how long it held its slot says how the backend does
-	Ignored                   // says nothing about the backend (a cache hit, a bad request)
-	Overloaded                // the backend itself refused or timed out: it has too much
-	Aborted                   // the caller left while it ran
+	OutcomeDone       Outcome = iota // served: how long it held its slot says how the backend does
+	OutcomeIgnored                   // says nothing about the backend (a cache hit, a bad request)
+	OutcomeOverloaded                // the backend itself refused or timed out: it has too much
+	OutcomeAborted                   // the caller left while it ran
 )
 
 var outcomes = [...]string{"done", "ignored", "overloaded", "aborted"}
@@ -73,13 +77,23 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// limiterPort is a [Limiter] as the machine sees it.
-type limiterPort struct{ Limiter }
+// limiterPort is a [Limiter] as the machine sees it. A panic in the limiter is
+// contained: the limit stays as it was.
+type limiterPort struct {
+	limiter Limiter
+	panics  *atomic.Uint64
+}
 
 // Observe hands an observation of the machine's on, under the names of this
 // package.
-func (p limiterPort) Observe(o *admit.Observation) int {
-	return min(maxUnits, p.Limiter.Observe(&Observation{
+func (p limiterPort) Observe(o *admit.Observation) (limit int) {
+	defer func() {
+		if recover() != nil {
+			p.panics.Add(1)
+			limit = o.Limit
+		}
+	}()
+	return min(maxUnits, p.limiter.Observe(&Observation{
 		Kind: ObservationKind(o.Kind), Now: o.Now,
 		InFlight: o.InFlight, Waiting: o.Waiting, Limit: o.Limit, Offered: o.Offered,
 		Cost: o.Cost, Waited: o.Waited, Held: o.Held,

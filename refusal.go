@@ -1,6 +1,7 @@
 package forebay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -35,16 +36,16 @@ func (f Refusal) validate() []error {
 // Refuse answers a request that [Gate.Acquire] or a [Chain] turned away: the
 // status, a Retry-After where waiting helps, and a small JSON body that names
 // the gate and the decision. It reads nothing of the request's body. When the
-// error says that the caller left, nothing is written and the connection is
-// ended, and any other error is answered with a bare 500 (nothing of it is told
-// to the client).
+// error says that the caller left, or the request's context does, nothing is
+// written and the connection is ended, and any other error is answered with a
+// bare 500 (nothing of it is told to the client).
 //
 // Call it before anything else was written to w.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	rejected, ok := err.(*RejectedError)
 	if !ok && !errors.As(err, &rejected) {
-		if r.Context().Err() != nil {
-			silence(w)
+		if errors.Is(err, context.Canceled) || errors.Is(r.Context().Err(), context.Canceled) {
+			silence(w, r)
 			return
 		}
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
@@ -54,10 +55,28 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // silence makes sure that not even net/http's own empty 200 goes to a caller that
-// left. Writers that know no deadlines, such as a test's recorder, write nothing
-// by themselves.
-func silence(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
+// left, and that the rest of a body is not waited for. Under a writer that hides
+// net/http's, only the panic that net/http reserves for this is left. Outside a
+// server, as in a test with a recorder, nobody writes anything by itself.
+func silence(w http.ResponseWriter, r *http.Request) {
+	over := time.Unix(1, 0)
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(over)
+	if c.SetWriteDeadline(over) != nil && r.Context().Value(http.ServerContextKey) != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// serverReadsAhead is the length from which net/http does not read the rest of a
+// body before it answers (its maxPostHandlerReadBytes).
+const serverReadsAhead = 256 << 10
+
+// awaitNoBody lets the answer go out although the body has not come: net/http
+// would read a short one to its end first, however slowly it came.
+func awaitNoBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 && r.ContentLength < serverReadsAhead {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+	}
 }
 
 // Header values that every refusal shares; see retryHeaders.
@@ -73,7 +92,7 @@ var (
 func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string) {
 	g, d := e.gate, e.decision
 	s := g.settings.Load()
-	g.noticed.refusedAt(time.Now())
+	g.noticed.refusedAt(clock())
 	if id == "" {
 		id = requestID(r)
 	}
@@ -97,6 +116,7 @@ func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string)
 	if problem {
 		body = p.problem
 	}
+	awaitNoBody(w, r)
 	w.WriteHeader(p.status)
 	if r.Method == http.MethodHead {
 		return
@@ -155,12 +175,21 @@ func proxyError(d Decision) string {
 }
 
 // prefersProblem reports whether the client asks for problem+json. It looks for
-// the name only: whoever names it can read it.
+// the name only, unless the client ranks it at zero: whoever names it can read it.
 func prefersProblem(r *http.Request) bool {
 	for _, accept := range r.Header["Accept"] {
-		if strings.Contains(accept, "application/problem+json") {
+		_, params, named := strings.Cut(accept, "application/problem+json")
+		if named && !ranksZero(params) {
 			return true
 		}
 	}
 	return false
+}
+
+// ranksZero reports whether the parameters that follow a media range end in a
+// quality of zero, which means "not this one".
+func ranksZero(params string) bool {
+	params, _, _ = strings.Cut(params, ",")
+	_, q, ok := strings.Cut(params, "q=")
+	return ok && strings.Trim(q, "0. ") == ""
 }

@@ -69,9 +69,8 @@ func (ra RetryAfter) seconds(ahead time.Duration, random func(n int) int) int {
 		return wholeSeconds(ra.Fixed)
 	}
 	lo, hi := ra.bounds()
-	base := min(wholeSeconds(ahead), hi)
-	spread := random(max(2, base/2) + 1)
-	return min(max(lo, base+spread), hi)
+	base := min(max(lo, wholeSeconds(ahead)), hi)
+	return min(base+random(max(2, base/2)+1), hi)
 }
 
 // wholeSeconds rounds up, to at least 1.

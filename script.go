@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"sync"
-	"time"
 )
 
 // script carries what the machine writes down to [Config.Script], in order and
@@ -29,7 +28,7 @@ func (g *Gate) openScript(out io.Writer) {
 		return
 	}
 	g.script = &script{out: out}
-	g.machine.Record(&g.script.recorded, time.Now())
+	g.machine.Record(&g.script.recorded, clock())
 }
 
 // collectLocked moves what was recorded to what is pending, and reports whether

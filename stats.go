@@ -1,6 +1,7 @@
 package forebay
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -10,11 +11,11 @@ import (
 // Stats is one consistent picture of a gate. Capacity, InUse and Available are
 // units; the rest counts calls. At every instant
 //
-//	requests = decisions + Waiting
+//	requests = Decisions() + Waiting
 //	Granted  = Released + Calls
 //
-// and a call granted in the very instant in which its caller leaves moves from
-// Accepted to Canceled.
+// where a chain is a request of the gate at which it is counted. A call granted in the very instant in which its caller leaves moves from
+// Accepted to Canceled. Exempt requests pass no gate and are not in it.
 type Stats struct {
 	Name       string `json:"name"`
 	Capacity   int    `json:"capacity"`    // limit in force; 0: closed
@@ -33,17 +34,21 @@ type Stats struct {
 	RejectedDraining uint64 `json:"rejected_draining"`
 	Canceled         uint64 `json:"canceled"`
 
-	Granted        uint64 `json:"granted"`         // leases given; with chains, more or fewer than Accepted
+	Granted        uint64 `json:"granted"`         // leases given: more than Accepted where chains pass that another gate counts
 	Released       uint64 `json:"released"`        // leases given back
-	StaleReleases  uint64 `json:"stale_releases"`  // second releases: harmless, but a bug in the caller
+	StaleReleases  uint64 `json:"stale_releases"`  // of leases that were back already: harmless, also when meant (an early release before a deferred one)
 	Overdue        uint64 `json:"overdue"`         // leases reported by MaxHold
 	ObserverPanics uint64 `json:"observer_panics"` // contained
-	ScriptErrors   uint64 `json:"script_errors"`   // failed writes to Config.Script
+	LimiterPanics  uint64 `json:"limiter_panics"`  // contained
+	ScriptErrors   uint64 `json:"script_errors"`   // failed or dropped writes to Config.Script
 
 	// OldestHolder is who has held a lease longest. Nil unless the gate tracks
 	// and leases are out.
 	OldestHolder *Holder `json:"oldest_holder,omitempty"`
 }
+
+// Decisions returns how many calls were decided.
+func (s Stats) Decisions() uint64 { return s.Accepted + s.Rejected() + s.Canceled }
 
 // Rejected returns how many calls were refused, for whatever reason. A caller
 // that left was not refused.
@@ -91,7 +96,7 @@ func (g *Gate) statsLocked(s *settings) Stats {
 		Canceled:         count(admit.Canceled),
 		Granted:          counts.Granted, Released: counts.Released,
 		StaleReleases: g.stale.Load(), Overdue: g.overdue.Load(),
-		ObserverPanics: g.observerPanics.Load(), ScriptErrors: g.scriptErrors.Load(),
+		ObserverPanics: g.observerPanics.Load(), LimiterPanics: g.limiterPanics.Load(), ScriptErrors: g.scriptErrors.Load(),
 	}
 	if s.MaxWait > 0 {
 		st.MaxWaiting = m.MaxWaiting()
@@ -102,22 +107,22 @@ func (g *Gate) statsLocked(s *settings) Stats {
 // Holders returns who holds leases now, the oldest first. A gate that does not
 // track returns none.
 func (g *Gate) Holders() []Holder {
-	now := time.Now()
+	now := clock()
 	var all []Holder
 	g.slots.each(func(h *holder) {
 		if !h.since.IsZero() {
 			all = append(all, h.public(now))
 		}
 	})
-	slices.SortFunc(all, func(a, b Holder) int { return a.Since.Compare(b.Since) })
+	slices.SortFunc(all, func(a, b Holder) int { return cmp.Compare(b.Held, a.Held) })
 	return all
 }
 
 func (g *Gate) oldestHolder() *Holder {
-	now := time.Now()
+	now := clock()
 	var oldest *Holder
 	g.slots.each(func(h *holder) {
-		if !h.since.IsZero() && (oldest == nil || h.since.Before(oldest.Since)) {
+		if !h.since.IsZero() && (oldest == nil || now.Sub(h.since) > oldest.Held) {
 			p := h.public(now)
 			oldest = &p
 		}
@@ -126,8 +131,9 @@ func (g *Gate) oldestHolder() *Holder {
 }
 
 func (h *holder) public(now time.Time) Holder {
+	held := max(0, now.Sub(h.since))
 	return Holder{
 		Route: h.call.Route, RequestID: h.call.RequestID, RemoteIP: h.call.RemoteIP, Cost: h.cost,
-		Since: h.since, Held: max(0, now.Sub(h.since)), Waited: h.waited, Overdue: h.overdue,
+		Since: time.Now().Add(-held), Held: held, Waited: h.waited, Overdue: h.overdue,
 	}
 }

@@ -17,11 +17,12 @@ type answer struct {
 	lease   Lease // if granted
 }
 
-// waiting is the shell's side of a [admit.Waiter].
+// waiting is one call in line, and what wakes it.
 type waiting struct {
-	woken chan struct{}
-	cost  int
+	admit.Waiter
+	woken chan struct{} // fresh for each wait: a pooled one would carry a testing/synctest bubble's into the world outside
 	keep  bool
+	cost  int
 	lease Lease
 }
 
@@ -69,7 +70,7 @@ func (g *Gate) refusal(ctx context.Context, s *settings, call *Call, ans answer)
 
 // turnAway decides a call whose context had ended before it arrived.
 func (g *Gate) turnAway(ctx context.Context, s *settings, call *Call) error {
-	now := time.Now()
+	now := clock()
 	ans := answer{verdict: leaveVerdict(ctx), at: now}
 	g.lock()
 	g.machine.Count(now, ans.verdict)
@@ -81,32 +82,28 @@ func (g *Gate) turnAway(ctx context.Context, s *settings, call *Call) error {
 // enter brings one arrival before the machine and returns its verdict, after a
 // wait if need be.
 func (g *Gate) enter(ctx context.Context, s *settings, a admit.Arrival) answer {
-	if deadline, ok := ctx.Deadline(); ok {
-		a.Deadline = deadline
-	}
 	keep := s.keep || a.Link || a.Cost > 1
-	now := time.Now()
+	now := clock()
+	if d, ok := ctx.Deadline(); ok {
+		a.Deadline = onClock(now, d)
+	}
 	g.lock()
-	v, w := g.machine.Arrive(now, a)
+	v := g.machine.Arrive(now, a)
+	if v == admit.Queued {
+		w := &waiting{woken: make(chan struct{}, 1), cost: a.Cost, keep: keep}
+		w.Owner = w
+		g.machine.Join(now, a, &w.Waiter)
+		g.alarm.setLocked(g, now, w.Until())
+		g.unlock()
+		return g.wait(ctx, w, now)
+	}
 	ans := answer{verdict: v, at: now, gauge: g.machine.Gauge()}
-	var mine *waiting
-	switch v {
-	case admit.Granted:
+	if v == admit.Granted {
 		ans.lease = g.grantLocked(a.Cost, keep)
 		g.lend = a.Cost == 1 && !a.Link
-	case admit.Queued:
-		mine = &waiting{woken: make(chan struct{}, 1), cost: a.Cost, keep: keep}
-		w.Owner = mine
 	}
 	g.unlock()
-	if v != admit.Queued {
-		return ans
-	}
-	g.wait(ctx, w, mine, w.Until().Sub(now))
-	return answer{
-		verdict: w.Verdict(), at: now.Add(w.Waited()), waited: w.Waited(),
-		gauge: w.Gauge(), lease: mine.lease,
-	}
+	return ans
 }
 
 // grantLocked makes the lease of a call that the machine has let in.
@@ -119,31 +116,38 @@ func (g *Gate) grantLocked(cost int, keep bool) Lease {
 	return Lease{sl, word}
 }
 
-// wait returns once w has its verdict. Three things race; the machine, under the
-// lock, says who was first, and a verdict once given stands, with one exception:
-// a grant whose caller has left meanwhile is handed on to the next in line.
-// Channel and timer are fresh for each wait: pooled ones would carry a
-// testing/synctest bubble's into the world outside it.
-func (g *Gate) wait(ctx context.Context, w *admit.Waiter, mine *waiting, patience time.Duration) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-mine.woken:
-	case <-timer.C:
-		g.lock()
-		g.machine.Expire(time.Now(), w)
-		g.unlock()
-	case <-ctx.Done():
-		g.lock()
-		g.machine.Leave(time.Now(), w, leaveVerdict(ctx))
-		g.unlock()
+// wait returns what became of a call in line. Three things race: a verdict, the
+// gate's alarm (which gives one), and the end of ctx. The machine, under the lock,
+// says who was first, and a verdict once given stands, with one exception: a grant
+// whose caller has left meanwhile is handed on to the next in line.
+func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time) answer {
+	if done := ctx.Done(); done == nil {
+		<-w.woken
+	} else {
+		select {
+		case <-w.woken:
+		case <-done:
+		}
+		if ctx.Err() != nil {
+			g.leave(ctx, w)
+		}
 	}
-	if w.Verdict() == admit.Granted && ctx.Err() != nil {
-		now := time.Now()
-		g.lock()
-		g.slots.closeLocked(mine.lease.slot, mine.lease.word)
-		g.machine.Disown(now, w, leaveVerdict(ctx))
-		g.unlock()
+	return answer{
+		verdict: w.Verdict(), at: arrived.Add(w.Waited()), waited: w.Waited(),
+		gauge: w.Gauge(), lease: w.lease,
+	}
+}
+
+// leave takes a call whose caller has left out of the line, or hands on the slot
+// that it got in the same instant.
+func (g *Gate) leave(ctx context.Context, w *waiting) {
+	v := leaveVerdict(ctx)
+	now := clock()
+	g.lock()
+	defer g.unlock()
+	if !g.machine.Leave(now, &w.Waiter, v) && w.Verdict() == admit.Granted {
+		g.slots.closeLocked(w.lease.slot, w.lease.word)
+		g.machine.Disown(now, &w.Waiter, v)
 	}
 }
 
@@ -154,6 +158,17 @@ func wake(w *admit.Waiter) {
 		w.Owner.(*waiting).woken <- struct{}{}
 		w = next
 	}
+}
+
+// ended returns the error of a context that has ended, nil if it has not.
+func (s *settings) ended(ctx context.Context) error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case leaveVerdict(ctx) == admit.Deadline:
+		return s.rejected[RejectedDeadline]
+	}
+	return leftBecause(ctx)
 }
 
 // leaveVerdict says what an ended context means: its deadline passed, which the

@@ -23,7 +23,9 @@ func (m *Machine) SetLimit(now time.Time, n int) {
 func (m *Machine) setLimit(now time.Time, n int) {
 	m.want = n
 	m.applyLimit(now, n)
-	m.observe(now, Observation{Kind: Changed})
+	if m.cfg.Limiter != nil {
+		m.observe(now, &Observation{Kind: Changed})
+	}
 	m.dispatch(now)
 	m.settle(now)
 }

@@ -40,7 +40,9 @@ func (m *Machine) decide(now time.Time, w *Waiter, v Verdict) {
 		m.start(now, w.cost, w.link, w.Waited(), w.deadline)
 	} else {
 		m.counts.Decisions[v]++
-		m.observe(now, Observation{Kind: Left, Cost: w.cost, Waited: w.Waited(), Deadline: w.deadline})
+		if m.cfg.Limiter != nil {
+			m.observe(now, &Observation{Kind: Left, Cost: w.cost, Waited: w.Waited(), Deadline: w.deadline})
+		}
 	}
 	w.gauge = m.Gauge()
 }
@@ -52,7 +54,9 @@ func (m *Machine) start(now time.Time, cost int, link bool, waited time.Duration
 	if !link {
 		m.counts.Decisions[Granted]++
 	}
-	m.observe(now, Observation{Kind: Started, Cost: cost, Waited: waited, Deadline: deadline})
+	if m.cfg.Limiter != nil {
+		m.observe(now, &Observation{Kind: Started, Cost: cost, Waited: waited, Deadline: deadline})
+	}
 }
 
 // move lets the limiter's wish take effect, and those in whom it lets in. It

@@ -86,7 +86,11 @@ func (h *history) arrive() {
 		a.Until = h.now.Add(time.Duration(h.next(6)) * 10 * time.Millisecond)
 	}
 	h.asked++
-	v, w := h.m.Arrive(h.now, a)
+	refuses, sure := h.m.Refuses()
+	v, w := arrive(h.m, h.now, a)
+	if sure && a.Cost == 1 && a.Deadline.IsZero() && a.Until.IsZero() && v != refuses && len(h.m.tellDecided()) == 0 {
+		h.fail("the machine says that it refuses with %v, and answers %v", refuses, v)
+	}
 	mv, mw := h.model.arrive(h.now, a)
 	h.say("arrive %+v -> %v", a, v)
 	if v != mv || (w == nil) != (mw == nil) {
@@ -139,10 +143,7 @@ func (h *history) quit() {
 			h.fail("Leave = %v, model %v", got, want)
 		}
 	case 1:
-		h.say("expire")
-		if got, want := h.m.Expire(h.now, w.w), h.model.quit(h.now, w, w.expiry); got != want {
-			h.fail("Expire = %v, model %v", got, want)
-		}
+		h.due()
 	case 2:
 		if w.verdict == Granted {
 			// Only a lease that is still out can be disowned, and only once.
@@ -159,6 +160,37 @@ func (h *history) quit() {
 		h.m.Disown(h.now, w.w, v)
 		h.model.disown(h.now, w, v)
 	}
+}
+
+func (h *history) due() {
+	h.say("due")
+	next, ok := h.m.ExpireDue(h.now)
+	for _, w := range slices.Clone(h.model.line) {
+		if !h.now.Before(w.until) {
+			h.model.decide(h.now, w, w.expiry)
+		}
+	}
+	h.model.dispatch(h.now)
+	h.model.settle(h.now)
+	if ok != (len(h.model.line) > 0) {
+		h.fail("somebody waits: %v, model has %d", ok, len(h.model.line))
+	}
+	for _, w := range h.model.line {
+		if w.until.Before(next) {
+			h.fail("the next wait ends at %v, model knows one at %v", next, w.until)
+		}
+	}
+}
+
+// arrive is an arrival that joins the line if it may.
+func arrive(m *Machine, now time.Time, a Arrival) (Verdict, *Waiter) {
+	v := m.Arrive(now, a)
+	if v != Queued {
+		return v, nil
+	}
+	w := &Waiter{}
+	m.Join(now, a, w)
+	return v, w
 }
 
 func (h *history) setLimit() {
@@ -332,22 +364,20 @@ func (h *history) stepRecorded() {
 	h.now = h.now.Add(time.Duration(h.next(40)) * time.Millisecond)
 	switch h.next(8) {
 	case 0, 1, 2:
-		v, w := h.m.Arrive(h.now, Arrival{Cost: 1 + h.next(3), NoWait: h.next(8) == 0, Link: h.next(6) == 0})
+		_, w := arrive(h.m, h.now, Arrival{Cost: 1 + h.next(3), NoWait: h.next(8) == 0, Link: h.next(6) == 0})
 		if w != nil {
 			h.seen = append(h.seen, &modelWaiter{w: w})
 		}
-		_ = v
 	case 3, 4:
 		if h.m.InFlight() > 3 {
 			h.m.Release(h.now, 1, End{Held: 5 * time.Millisecond, Outcome: Overloaded})
 		}
 	case 5:
 		if len(h.seen) > 0 {
-			w := h.seen[h.next(len(h.seen))].w
 			if h.next(2) == 0 {
-				h.m.Leave(h.now, w, Canceled)
+				h.m.Leave(h.now, h.seen[h.next(len(h.seen))].w, Canceled)
 			} else {
-				h.m.Expire(h.now, w)
+				h.m.ExpireDue(h.now)
 			}
 		}
 	case 6:

@@ -9,7 +9,9 @@ func (m *Machine) Release(now time.Time, cost int, end End) {
 	m.inFlight -= cost
 	m.calls--
 	m.counts.Released++
-	m.observe(now, Observation{Kind: Finished, Cost: cost, Held: end.Held, Outcome: end.Outcome})
+	if m.cfg.Limiter != nil {
+		m.observe(now, &Observation{Kind: Finished, Cost: cost, Held: end.Held, Outcome: end.Outcome})
+	}
 	m.follow(now) // a lower limit comes before the slot is handed on
 	m.dispatch(now)
 	m.settle(now)
@@ -28,7 +30,9 @@ func (m *Machine) handBack(now time.Time, cost int) {
 	m.inFlight -= cost
 	m.calls--
 	m.counts.Released++
-	m.observe(now, Observation{Kind: Left, Cost: cost})
+	if m.cfg.Limiter != nil {
+		m.observe(now, &Observation{Kind: Left, Cost: cost})
+	}
 	m.dispatch(now)
 	m.settle(now)
 }
@@ -43,12 +47,25 @@ func (m *Machine) Leave(now time.Time, w *Waiter, v Verdict) bool {
 	return stood
 }
 
-// Expire takes w out of the line because its time is up, and reports whether it
-// stood there; if not, its verdict was given before and stands.
-func (m *Machine) Expire(now time.Time, w *Waiter) bool {
-	stood := m.quit(now, w, w.expiry)
-	m.noteWaiter(now, "expire", w, Queued)
-	return stood
+// ExpireDue takes everybody whose time is up out of the line, and returns when
+// the next one's will be; false if nobody waits.
+func (m *Machine) ExpireDue(now time.Time) (next time.Time, ok bool) {
+	for w := m.line.head; w != nil; {
+		behind := w.next
+		if !w.until.After(now) {
+			m.decide(now, w, w.expiry)
+		}
+		w = behind
+	}
+	m.dispatch(now)
+	m.settle(now)
+	for w := m.line.head; w != nil; w = w.next {
+		if !ok || w.until.Before(next) {
+			next, ok = w.until, true
+		}
+	}
+	m.note(now, "due", "")
+	return next, ok
 }
 
 func (m *Machine) quit(now time.Time, w *Waiter, v Verdict) bool {

@@ -54,15 +54,12 @@ type End struct {
 	Outcome Outcome
 }
 
-// observe tells the limiter what happened and notes the limit that it wants;
+// observe tells the limiter, of which there is one, what happened and notes the limit that it wants;
 // move puts it in force.
-func (m *Machine) observe(now time.Time, o Observation) {
-	if m.cfg.Limiter == nil {
-		return
-	}
+func (m *Machine) observe(now time.Time, o *Observation) {
 	o.Now = now
 	o.InFlight, o.Waiting, o.Limit, o.Offered = m.inFlight, m.line.len, m.limit, m.offered
-	m.want = max(1, m.cfg.Limiter.Observe(&o))
+	m.want = max(1, m.cfg.Limiter.Observe(o))
 	if m.journal != nil {
 		m.journal.wants = append(m.journal.wants, m.want)
 	}

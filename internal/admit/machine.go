@@ -55,7 +55,9 @@ type Machine struct {
 // New returns a machine with nothing in flight.
 func New(now time.Time, c Config) *Machine {
 	m := &Machine{cfg: c, limit: c.Limit, want: c.Limit, slots: Unlimited}
-	m.observe(now, Observation{Kind: Changed})
+	if m.cfg.Limiter != nil {
+		m.observe(now, &Observation{Kind: Changed})
+	}
 	m.move(now)
 	return m
 }
@@ -117,55 +119,62 @@ func (m *Machine) full() bool { return m.room() <= 0 || m.line.len > 0 }
 
 func (m *Machine) measures() bool { return m.cfg.MaxWait > 0 || m.cfg.Measure }
 
-// Arrive decides an arrival. [Queued] comes with the waiter that stands in line
-// for it; every other verdict is final and comes with none.
-func (m *Machine) Arrive(now time.Time, a Arrival) (Verdict, *Waiter) {
+// Arrive decides an arrival. [Queued] means that the call may wait: the caller
+// then puts it in line with [Machine.Join], before anything else is asked of the
+// machine. Every other verdict is final.
+func (m *Machine) Arrive(now time.Time, a Arrival) Verdict {
 	m.sweep(now)
 	m.offered++
-	v, until, expiry := m.judge(now, a)
-	var w *Waiter
+	v := m.judge(now, a)
 	switch v {
+	case Queued:
+		return v
 	case Granted:
 		m.start(now, a.Cost, a.Link, 0, a.Deadline)
-	case Queued:
-		w = &Waiter{
-			cost: a.Cost, link: a.Link, arrived: now,
-			until: until, deadline: a.Deadline, expiry: expiry,
-		}
-		m.line.push(w)
-		m.observe(now, Observation{Kind: Joined, Cost: a.Cost, Deadline: a.Deadline})
 	default:
 		m.counts.Decisions[v]++
 	}
 	m.settle(now)
-	m.noteArrival(now, a, v, w)
-	return v, w
+	m.noteArrival(now, a, v, nil)
+	return v
 }
 
-// judge says what becomes of an arrival, and for a waiter until when it waits
-// and what it is told then.
-func (m *Machine) judge(now time.Time, a Arrival) (v Verdict, until time.Time, expiry Verdict) {
+// Join puts a call that [Machine.Arrive] has just queued in line as w, which must
+// be zero but for its Owner.
+func (m *Machine) Join(now time.Time, a Arrival, w *Waiter) {
+	w.cost, w.link, w.arrived, w.deadline = a.Cost, a.Link, now, a.Deadline
+	w.until, w.expiry = m.patience(now, a)
+	m.line.push(w)
+	if m.cfg.Limiter != nil {
+		m.observe(now, &Observation{Kind: Joined, Cost: a.Cost, Deadline: a.Deadline})
+	}
+	m.settle(now)
+	m.noteArrival(now, a, Queued, w)
+}
+
+// judge says what becomes of an arrival.
+func (m *Machine) judge(now time.Time, a Arrival) Verdict {
 	switch {
 	case a.Cost > max(m.cfg.Limit, m.limit):
-		return TooLarge, until, expiry
+		return TooLarge
 	case m.draining:
-		return Draining, until, expiry
+		return Draining
 	case !a.Deadline.IsZero() && !a.Deadline.After(now): // a call nobody waits for never runs
-		return Deadline, until, expiry
+		return Deadline
 	case a.Cost > m.limit: // closed, or shrunk below this call: it would block the line
-		return Busy, until, expiry
+		return Busy
 	case m.line.len == 0 && a.Cost <= m.room():
-		return Granted, until, expiry
+		return Granted
 	}
-	until, expiry = m.patience(now, a)
 	place := m.line.len + 1
+	until, _ := m.patience(now, a)
 	switch {
 	case a.NoWait || place > m.MaxWaiting() || !until.After(now):
-		return Busy, until, expiry
+		return Busy
 	case m.cfg.MaxWaiting == 0 && m.rate.hopeless(place, until.Sub(now)):
-		return Busy, until, expiry
+		return Busy
 	}
-	return Queued, until, expiry
+	return Queued
 }
 
 // patience returns until when an arrival may wait, and what it is told if that

@@ -18,10 +18,9 @@ type model struct {
 	counts   Counts
 	decided  []*modelWaiter
 
-	spans      []modelSpan // full time and departures, in order
-	full       bool
-	since      time.Time
-	departures int
+	spans []modelSpan // full time and departures, in order
+	full  bool
+	since time.Time
 }
 
 type modelWaiter struct {
@@ -36,9 +35,8 @@ type modelWaiter struct {
 }
 
 type modelSpan struct {
-	seconds    float64 // of full time, and how many departures had been before it
-	departures int
-	departure  bool
+	seconds   float64 // of full time
+	departure bool    // rather than time
 }
 
 func newModel(c Config) *model { return &model{cfg: c, limit: c.Limit, slots: Unlimited} }

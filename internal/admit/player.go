@@ -17,7 +17,7 @@ import (
 //	TIME VERB [ARGUMENTS] -> ANSWER
 //
 // with comments after #. TIME counts from the start of the script. The verbs are
-// new, arrive, release, unwind, leave, expire, disown, limit, slots, configure,
+// new, arrive, release, unwind, due, leave, disown, limit, slots, configure,
 // drain, resume, count and state; testdata shows each.
 func Play(script io.Reader, out io.Writer) error {
 	p := &player{start: time.Unix(0, 0).UTC(), names: map[string]*Waiter{}}
@@ -159,7 +159,9 @@ func (p *player) apply(now time.Time, verb string, a *args) []string {
 		})
 	case "unwind":
 		p.m.Unwind(now, a.number(a.values["cost"], 1))
-	case "leave", "expire", "disown":
+	case "due":
+		p.m.ExpireDue(now)
+	case "leave", "disown":
 		p.quit(now, verb, a)
 	case "limit":
 		p.m.SetLimit(now, a.number(a.first(), 0))
@@ -194,14 +196,16 @@ func (p *player) config(a *args) Config {
 }
 
 func (p *player) arrive(now time.Time, a *args) []string {
-	v, w := p.m.Arrive(now, Arrival{
+	call := Arrival{
 		Cost:     a.number(a.values["cost"], 1),
 		Deadline: a.moment("deadline", p.start), Until: a.moment("until", p.start),
 		NoWait: a.has("try"), Link: a.has("link"),
-	})
-	if w != nil {
-		w.name = a.first()
+	}
+	v := p.m.Arrive(now, call)
+	if v == Queued {
+		w := &Waiter{name: a.first()}
 		p.names[w.name] = w
+		p.m.Join(now, call, w)
 	}
 	return []string{v.String()}
 }
@@ -219,8 +223,6 @@ func (p *player) quit(now time.Time, verb string, a *args) {
 	switch verb {
 	case "leave":
 		p.m.Leave(now, w, v)
-	case "expire":
-		p.m.Expire(now, w)
 	case "disown":
 		p.m.Disown(now, w, v)
 	}
