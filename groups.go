@@ -72,7 +72,7 @@ func NewGroups(c GroupsConfig) (*Groups, error) {
 }
 
 func checkRoute(i int, r Route) error {
-	wrong := func(what string) error { return fmt.Errorf("forebay: route %d (%q): %s", i, r.Match, what) }
+	wrong := func(what string) error { return fmt.Errorf("forebay: Routes[%d] (%q): %s", i, r.Match, what) }
 	switch {
 	case r.Exempt && len(r.Gates) > 0:
 		return wrong("it is exempt and has gates; drop one of the two")

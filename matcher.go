@@ -2,10 +2,8 @@ package forebay
 
 import (
 	"errors"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 )
 
 // A matcher maps requests to the patterns of a route table: precedence is that
@@ -317,72 +315,4 @@ func matchesPath(pattern []segment, path []byte) bool {
 		}
 	}
 	return len(path) == 0
-}
-
-// comparePatterns tells whether two patterns of one host match some same
-// request, and whether one of them matches strictly less than the other. The
-// paths are those of p and q, or both folded.
-func comparePatterns(p, q *pattern, pPath, qPath []segment) (meet, ordered bool) {
-	meet, pWithin, qWithin := comparePaths(pPath, qPath)
-	meet = meet && (methodMatches(p.method, q.method) || methodMatches(q.method, p.method))
-	pWithin = pWithin && methodMatches(q.method, p.method)
-	qWithin = qWithin && methodMatches(p.method, q.method)
-	return meet, pWithin != qWithin
-}
-
-// comparePaths tells whether some path matches both, and whether all that match
-// p match q, and the other way round; without a meeting the latter mean nothing.
-func comparePaths(p, q []segment) (meet, pWithin, qWithin bool) {
-	pWithin, qWithin = true, true
-	for i := 0; i < len(p) || i < len(q); i++ {
-		if i >= len(p) || i >= len(q) {
-			return false, false, false
-		}
-		a, b := p[i], q[i]
-		if a.kind == restSegment || b.kind == restSegment {
-			return true, pWithin && b.kind == restSegment, qWithin && a.kind == restSegment
-		}
-		if !a.meets(b) {
-			return false, false, false
-		}
-		pWithin = pWithin && a.kind <= b.kind
-		qWithin = qWithin && b.kind <= a.kind
-	}
-	return true, pWithin, qWithin
-}
-
-// meets tells whether some text matches both segments. None but the literal ""
-// matches what follows a trailing slash.
-func (s segment) meets(other segment) bool {
-	if s.kind == oneSegment && other.kind == oneSegment {
-		return true
-	}
-	if s.kind == oneSegment {
-		return other.text != ""
-	}
-	return other.kind == oneSegment && s.text != "" || s.text == other.text
-}
-
-// appendHost appends the form in which hosts are compared: without port, final
-// dot and brackets, in lower case, an IPv6 address in its canonical form.
-func appendHost(dst []byte, host string) []byte {
-	if end := strings.IndexByte(host, ']'); end > 0 && host[0] == '[' {
-		host = host[1:end]
-	} else if i := strings.IndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i+1:], ':') < 0 {
-		host = host[:i]
-	}
-	host = strings.TrimSuffix(host, ".")
-	if strings.IndexByte(host, ':') >= 0 {
-		if addr, err := netip.ParseAddr(host); err == nil {
-			return addr.AppendTo(dst)
-		}
-	}
-	for i := range len(host) {
-		c := host[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		dst = append(dst, c)
-	}
-	return dst
 }

@@ -3,7 +3,6 @@ package forebay
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -66,7 +65,7 @@ func (p *patternParser) wrong(what, right string) {
 }
 
 func routeError(index int, text, what, right string) error {
-	return fmt.Errorf("forebay: route %d (%q): %s; %s", index, text, what, right)
+	return fmt.Errorf("forebay: Routes[%d] (%q): %s; %s", index, text, what, right)
 }
 
 func suggest(text string) string { return fmt.Sprintf("write %q", text) }
@@ -166,34 +165,6 @@ func (p *patternParser) parseHost(host, before, path string) {
 	case host != shown:
 		p.wrong(fmt.Sprintf("the host %q is compared in lower case, without port and final dot, an IPv6 address in brackets", host), suggest(before+shown+path))
 	}
-}
-
-// showHost writes a host in normal form as a pattern has it.
-func showHost(host string) string {
-	if strings.Contains(host, ":") {
-		return "[" + host + "]"
-	}
-	return host
-}
-
-func isHostName(host string) bool {
-	for label := range strings.SplitSeq(host, ".") {
-		if label == "" || strings.ContainsFunc(label, notHostRune) {
-			return false
-		}
-	}
-	return true
-}
-
-// notHostRune allows the underscore: it is in no host name by the book, but in
-// many that container networks resolve.
-func notHostRune(r rune) bool {
-	return !(isAlphanumeric(r) || r == '-' || r == '_')
-}
-
-func isIPv6(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Is6() && addr.Zone() == ""
 }
 
 // parsePath reads everything from the first slash on.
@@ -358,70 +329,4 @@ func oneSlip(a, b string) bool {
 	}
 	swapped := len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
 	return a != "" && (a[1:] == b[1:] || swapped)
-}
-
-// findConflicts reports every two patterns of which the order would have to
-// decide: equal ones, and those that match some same request though none of the
-// two matches less than the other. Patterns of different hosts never conflict,
-// since a pattern with a host goes before all without.
-func findConflicts(patterns []*pattern) []error {
-	var errs []error
-	seen := map[string]*pattern{}
-	var distinct []*pattern
-	for _, p := range patterns {
-		key := p.key()
-		if q := seen[key]; q != nil {
-			errs = append(errs, routeConflict(p, q, "it matches the same requests as", "take one of them out"))
-			continue
-		}
-		seen[key] = p
-		for _, q := range distinct {
-			if p.host != q.host {
-				continue
-			}
-			if meet, ordered := comparePatterns(p, q, p.path, q.path); meet && !ordered {
-				errs = append(errs, routeConflict(p, q, "neither is more specific than the other, it or", "give one of them a method, a host or a literal segment that puts it within the other, or apart"))
-			}
-		}
-		distinct = append(distinct, p)
-	}
-	return errs
-}
-
-// key is equal for patterns that match the same requests. A literal holds no
-// percent sign but in "%25" and "%2f".
-func (p *pattern) key() string {
-	key := p.method + " " + p.host
-	for _, s := range p.path {
-		key += "/" + [...]string{s.text, "%one", "%rest"}[s.kind]
-	}
-	return key
-}
-
-func routeConflict(p, q *pattern, what, right string) error {
-	method := p.method
-	if method == "" || q.method == "HEAD" {
-		method = q.method
-	}
-	request := strings.TrimPrefix(method+" "+showHost(p.host)+examplePath(p.path, q.path), " ")
-	return routeError(p.index, p.text, fmt.Sprintf("%s route %d (%q), and both match %s", what, q.index, q.text, request), right)
-}
-
-// examplePath is a path that both patterns match, given that there is one.
-func examplePath(p, q []segment) string {
-	path := ""
-	for i := range max(len(p), len(q)) {
-		s := segment{kind: restSegment}
-		for _, pattern := range [][]segment{p, q} {
-			if i < len(pattern) && pattern[i].kind <= s.kind {
-				s = pattern[i]
-			}
-		}
-		name, _ := url.PathUnescape(s.text)
-		if s.kind == restSegment {
-			name = ""
-		}
-		path += "/" + url.PathEscape(name)
-	}
-	return path
 }

@@ -66,7 +66,7 @@ func TestPatternMistakes(t *testing.T) {
 		{`/{x}/{x...}`, `two wildcards are named x; give each a name of its own`},
 	} {
 		t.Run(tt.pattern, func(t *testing.T) {
-			wantErrors(t, []string{tt.pattern}, `route 0 (`+quotedPattern(tt.pattern)+`): `+tt.want)
+			wantErrors(t, []string{tt.pattern}, `Routes[0] (`+quotedPattern(tt.pattern)+`): `+tt.want)
 		})
 	}
 }
@@ -85,19 +85,19 @@ func TestPatternsAccepted(t *testing.T) {
 
 func TestEveryMistakeAtOnce(t *testing.T) {
 	wantErrors(t, []string{`/fine`, `get api.example:80/{x}/{x}?q`, `nowhere`, `/fine`},
-		`route 1 ("get api.example:80/{x}/{x}?q"): the method get is not in upper case, and methods are compared letter by letter; write "GET api.example:80/{x}/{x}?q"`,
-		`route 1 ("get api.example:80/{x}/{x}?q"): the host "api.example:80" is compared in lower case, without port and final dot, an IPv6 address in brackets; write "get api.example/{x}/{x}?q"`,
-		`route 1 ("get api.example:80/{x}/{x}?q"): the pattern has a query or a fragment, and routes see only the path; write "get api.example:80/{x}/{x}", or %3F and %23 for the characters themselves`,
-		`route 1 ("get api.example:80/{x}/{x}?q"): two wildcards are named x; give each a name of its own`,
-		`route 2 ("nowhere"): the pattern has no path; write "/nowhere"`,
-		`route 3 ("/fine"): it matches the same requests as route 0 ("/fine"), and both match /fine; take one of them out`,
+		`Routes[1] ("get api.example:80/{x}/{x}?q"): the method get is not in upper case, and methods are compared letter by letter; write "GET api.example:80/{x}/{x}?q"`,
+		`Routes[1] ("get api.example:80/{x}/{x}?q"): the host "api.example:80" is compared in lower case, without port and final dot, an IPv6 address in brackets; write "get api.example/{x}/{x}?q"`,
+		`Routes[1] ("get api.example:80/{x}/{x}?q"): the pattern has a query or a fragment, and routes see only the path; write "get api.example:80/{x}/{x}", or %3F and %23 for the characters themselves`,
+		`Routes[1] ("get api.example:80/{x}/{x}?q"): two wildcards are named x; give each a name of its own`,
+		`Routes[2] ("nowhere"): the pattern has no path; write "/nowhere"`,
+		`Routes[3] ("/fine"): it matches the same requests as Routes[0] ("/fine"), and both match /fine; take one of them out`,
 	)
 }
 
 func TestConflicts(t *testing.T) {
 	const (
-		same  = `): it matches the same requests as route 0 (`
-		cross = `): neither is more specific than the other, it or route 0 (`
+		same  = `): it matches the same requests as Routes[0] (`
+		cross = `): neither is more specific than the other, it or Routes[0] (`
 	)
 	for _, tt := range []struct{ first, second, what, example string }{
 		{`/a/{x}`, `/a/{y}`, same, `/a/x`},
@@ -114,7 +114,7 @@ func TestConflicts(t *testing.T) {
 	} {
 		t.Run(tt.first+" "+tt.second, func(t *testing.T) {
 			_, err := newMatcher([]string{tt.first, tt.second})
-			start := `forebay: route 1 (` + quotedPattern(tt.second) + tt.what + quotedPattern(tt.first) + `), and both match ` + tt.example + `; `
+			start := `forebay: Routes[1] (` + quotedPattern(tt.second) + tt.what + quotedPattern(tt.first) + `), and both match ` + tt.example + `; `
 			if err == nil || !strings.HasPrefix(err.Error(), start) {
 				t.Errorf("got  %v\nwant %s…", err, start)
 			}
