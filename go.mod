@@ -1,3 +1,3 @@
 module example.com/forebay
 
-go 1.26
+go 1.26.0
