@@ -78,7 +78,7 @@ func acquireAll(ctx context.Context, gates []*Gate, call Call) (Lease, error) {
 		s := g.settings.Load()
 		if ctx.Err() != nil {
 			unwind(links)
-			return Lease{}, g.turnAway(ctx, s, &call)
+			return Lease{}, g.turnAway(ctx, s, &call, waited)
 		}
 		ans := g.enter(ctx, s, a)
 		waited += ans.waited

@@ -55,7 +55,7 @@ func (l Lease) eachGate(visit func(*Gate)) {
 		}
 		return
 	}
-	if !l.slot.seize(l.word) {
+	if !l.slot.look(l.word) {
 		return
 	}
 	visit(l.slot.gate)

@@ -19,7 +19,7 @@ type Event struct {
 	Cost      int           // units of the call; 0 for a request that passed no gate
 	Waited    time.Duration // in line, until the decision
 	Held      time.Duration // of [EventReleased] and [EventOverdue]; 0 unless [Config.Track]
-	InFlight  int           // units that ran just after
+	InFlight  int           // units that ran just after; of a release, once the slot was handed on
 	Waiting   int           // calls in line just after
 	Limit     int           // in force just after; 0: closed
 }

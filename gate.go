@@ -100,7 +100,7 @@ func (g *Gate) Acquire(ctx context.Context, call Call) (Lease, error) {
 		return Lease{}, s.ended(ctx)
 	}
 	if ctx.Err() != nil {
-		return Lease{}, g.turnAway(ctx, s, &call)
+		return Lease{}, g.turnAway(ctx, s, &call, 0)
 	}
 	if l := g.fast(s, &call); l.slot != nil {
 		return l, nil

@@ -35,10 +35,11 @@ func (f Refusal) validate() []error {
 
 // Refuse answers a request that [Gate.Acquire] or a [Chain] turned away: the
 // status, a Retry-After where waiting helps, and a small JSON body that names
-// the gate and the decision. It reads nothing of the request's body. When the
-// error says that the caller left, or the request's context does, nothing is
-// written and the connection is ended, and any other error is answered with a
-// bare 500 (nothing of it is told to the client).
+// the gate and the decision. It reads nothing of the request's body (net/http
+// over HTTP/1.1 takes in what is left of one below 256 KiB before it answers).
+// When the error says that the caller left, or the request's context does,
+// nothing is written and the connection is ended, and any other error is answered
+// with a bare 500 (nothing of it is told to the client).
 //
 // Call it before anything else was written to w.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
@@ -64,18 +65,6 @@ func silence(w http.ResponseWriter, r *http.Request) {
 	_ = c.SetReadDeadline(over)
 	if c.SetWriteDeadline(over) != nil && r.Context().Value(http.ServerContextKey) != nil {
 		panic(http.ErrAbortHandler)
-	}
-}
-
-// serverReadsAhead is the length from which net/http does not read the rest of a
-// body before it answers (its maxPostHandlerReadBytes).
-const serverReadsAhead = 256 << 10
-
-// awaitNoBody lets the answer go out although the body has not come: net/http
-// would read a short one to its end first, however slowly it came.
-func awaitNoBody(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 && r.ContentLength < serverReadsAhead {
-		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
 }
 
@@ -116,7 +105,6 @@ func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string)
 	if problem {
 		body = p.problem
 	}
-	awaitNoBody(w, r)
 	w.WriteHeader(p.status)
 	if r.Method == http.MethodHead {
 		return

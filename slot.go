@@ -24,7 +24,7 @@ type slot struct {
 	gate  *Gate
 	index int // in its table
 
-	holder *holder // in state busy it belongs to the goroutine that made it so
+	holder *holder // belongs to the goroutine that made the slot busy or seen
 
 	// Guarded by the gate's lock.
 	seen uint64 // the last generation that the machine has counted
@@ -46,7 +46,8 @@ type holder struct {
 const (
 	slotClosed = iota // the machine's
 	slotFree          // lent: whoever comes may claim it
-	slotBusy          // somebody has what is kept of the lease to itself, for a moment
+	slotBusy          // who claims or gives back has the slot to itself, for a moment
+	slotSeen          // somebody looks at what is kept of the lease, and waits for nobody
 	slotHeld          // a lease is out: of one unit, and nothing is kept of it
 	slotKept          // a lease is out, and holder says more of it
 	slotState  = 7
@@ -73,19 +74,28 @@ func (sl *slot) free(word uint64) bool {
 	return sl.word.CompareAndSwap(word, with(word, slotFree))
 }
 
-// seize gives the caller, alone, what is kept of the lease with this word, and
-// reports whether that lease is still out. The caller ends it by put.
-func (sl *slot) seize(word uint64) bool {
-	for !sl.word.CompareAndSwap(word, with(word, slotBusy)) {
-		if w := sl.word.Load(); generationOf(w) != generationOf(word) || stateOf(w) <= slotFree {
+// seize gives the slot of the lease with this word to the caller, who gives the
+// lease back, and reports whether it was still out. The caller ends it by put.
+func (sl *slot) seize(word uint64) bool { return sl.become(slotBusy, word) }
+
+// look is seize for somebody who only looks. It never waits for who gives back,
+// who may be waiting for a lock that the looker holds.
+func (sl *slot) look(word uint64) bool { return sl.become(slotSeen, word) }
+
+func (sl *slot) become(state, word uint64) bool {
+	for !sl.word.CompareAndSwap(word, with(word, state)) {
+		switch sl.word.Load() {
+		case word: // somebody looked, and is done
+		case with(word, slotSeen):
+			runtime.Gosched() // a few loads, then it is back
+		default:
 			return false
 		}
-		runtime.Gosched() // somebody looks at it; a few loads, then it is back
 	}
 	return true
 }
 
-// put ends a seizure or a preparation.
+// put ends a seizure, a look or a preparation.
 func (sl *slot) put(word uint64) { sl.word.Store(word) }
 
 // live reports whether the lease with this word is still out.

@@ -201,13 +201,17 @@ func (s *slots) growLocked() {
 	s.table.Store(t)
 }
 
-// each shows visit what is kept of every lease that is out.
+// each shows visit what is kept of every lease that is out, but for those that
+// are just being taken or given back. visit must not wait for anything.
 func (s *slots) each(visit func(*holder)) {
 	for t := s.table.Load(); t != nil; t = t.older {
 		for i := range t.slots {
 			sl := &t.slots[i]
 			w := sl.word.Load()
-			if stateOf(w) == slotKept && sl.seize(w) {
+			if stateOf(w) == slotSeen {
+				w = with(w, slotKept)
+			}
+			if stateOf(w) == slotKept && sl.look(w) {
 				if sl.holder != nil {
 					visit(sl.holder)
 				}

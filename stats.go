@@ -25,6 +25,7 @@ type Stats struct {
 	Waiting    int    `json:"waiting"`     // calls in line
 	MaxWaiting int    `json:"max_waiting"` // bound of the line; 0: nobody may wait
 	Draining   bool   `json:"draining"`
+	Tracks     bool   `json:"tracks"` // it knows who holds what, and since when
 
 	Accepted         uint64 `json:"accepted"`
 	RejectedBusy     uint64 `json:"rejected_busy"`
@@ -86,7 +87,7 @@ func (g *Gate) statsLocked(s *settings) Stats {
 	count := func(v admit.Verdict) uint64 { return counts.Decisions[v] + g.refused[v].Load() }
 	st := Stats{
 		Name: g.name, Capacity: m.Limit(), InUse: m.InFlight(), Calls: m.Calls(), Waiting: m.Waiting(),
-		Available: max(0, m.Limit()-m.InFlight()), Draining: m.Draining(),
+		Available: max(0, m.Limit()-m.InFlight()), Draining: m.Draining(), Tracks: s.track,
 		Accepted:         count(admit.Granted),
 		RejectedBusy:     count(admit.Busy),
 		RejectedTimeout:  count(admit.Timeout),

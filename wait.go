@@ -68,10 +68,11 @@ func (g *Gate) refusal(ctx context.Context, s *settings, call *Call, ans answer)
 	return s.rejected[d]
 }
 
-// turnAway decides a call whose context had ended before it arrived.
-func (g *Gate) turnAway(ctx context.Context, s *settings, call *Call) error {
+// turnAway decides a call whose context had ended before it arrived, here or at a
+// later gate of its chain.
+func (g *Gate) turnAway(ctx context.Context, s *settings, call *Call, waited time.Duration) error {
 	now := clock()
-	ans := answer{verdict: leaveVerdict(ctx), at: now}
+	ans := answer{verdict: leaveVerdict(ctx), at: now, waited: waited}
 	g.lock()
 	g.machine.Count(now, ans.verdict)
 	ans.gauge = g.machine.Gauge()

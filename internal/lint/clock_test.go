@@ -12,16 +12,10 @@ import (
 // adapters and the program that may read the clock, each with the reason.
 // Commands' main packages, examples and benchmarks are shell by nature.
 var clockFiles = map[string]string{
-	"gate.go":     "Acquire stamps the arrival of a call",
-	"lease.go":    "Release stamps the end of a call",
-	"wait.go":     "a waiter stamps how its wait ended",
-	"chain.go":    "a chain stamps the start and the end of its one patience",
-	"change.go":   "Reconfigure, SetLimit, Drain and Resume stamp the change",
-	"stats.go":    "ages of leases are measured when somebody asks",
-	"health.go":   "a health report stamps when it looks",
-	"refusal.go":  "health is told when a gate last refused",
-	"script.go":   "a recorded script starts at the time of its first line",
-	"watchdog.go": "it looks for overdue leases when it wakes",
+	"clock.go": "the clock of every gate",
+	"stats.go": "it shows by the wall clock since when a lease is held",
+
+	"contrib/promgate/collector.go": "a scrape stamps when it looks",
 }
 
 // pureDirs decide and nothing else: time comes in as an argument, and whoever
