@@ -15,6 +15,7 @@ var clockFiles = map[string]string{
 	"clock.go": "the clock of every gate",
 	"stats.go": "it shows by the wall clock since when a lease is held",
 
+	"forebaytest/stopwatch.go":      "the conformance suite measures virtual time",
 	"contrib/promgate/collector.go": "a scrape stamps when it looks",
 }
 
