@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // Route says which requests pass which gates.
@@ -82,7 +83,7 @@ func checkRoute(i int, r Route) error {
 		return nil
 	}
 	if _, err := NewChain(r.Gates...); err != nil {
-		return wrong(err.Error())
+		return wrong(strings.ReplaceAll(err.Error(), "forebay: ", ""))
 	}
 	return nil
 }
@@ -97,7 +98,11 @@ func rankGates(routes []Route) (map[*Gate]int, error) {
 			if !slices.Contains(all, g) {
 				all = append(all, g)
 			}
-			behind[g] = append(behind[g], r.Gates[i+1:]...)
+			for _, later := range r.Gates[i+1:] {
+				if later != g { // named twice: checkRoute says so
+					behind[g] = append(behind[g], later)
+				}
+			}
 		}
 	}
 	rank := make(map[*Gate]int, len(all))

@@ -196,9 +196,9 @@ func methodMatches(pattern, method string) bool {
 
 // match appends to into the positions of all patterns that any reading of the
 // path names, without repeats. The first one appended is always that of the path
-// as sent, and is -1 if that names none.
+// as sent, and is -1 if that names none. into must be empty.
 func (m *matcher) match(method, host string, u *url.URL, into []int) []int {
-	l := lookup{matcher: m, method: method, start: len(into), found: into}
+	l := lookup{matcher: m, method: method}
 	if len(m.hosts) > 0 {
 		var scratch [256]byte
 		l.own = m.hosts[string(appendHost(scratch[:0], host))]
@@ -208,25 +208,24 @@ func (m *matcher) match(method, host string, u *url.URL, into []int) []int {
 	case plain && u.RawPath == "":
 		var scratch [256]byte
 		path := append(scratch[:0], u.Path...)
-		l.found = append(l.found, l.find(path, false))
+		into = append(into, l.find(path, false))
 		if cased || m.folds {
-			l.addFolded(path)
+			into = l.addFolded(into, path)
 		}
 	case u.Path == "" || u.Path == "*":
-		l.found = append(l.found, l.find(nil, false))
+		into = append(into, l.find(nil, false))
 	default:
-		l.addReadings(u)
+		into = l.addReadings(into, u)
 	}
-	return l.found
+	return into
 }
 
-// A lookup is the state of one call of match.
+// A lookup is the state of one call of match. What was found is not in it but
+// handed from step to step, so that it stays on the caller's stack.
 type lookup struct {
 	*matcher
 	method string
 	own    *hostTable // of the request's host, or nil
-	start  int        // where this lookup's part of found begins
-	found  []int
 }
 
 // find returns the most specific pattern for a path, or -1: a pattern with the
@@ -255,48 +254,51 @@ func (t *hostTable) find(path []byte, method string, folded bool) int {
 }
 
 // addFolded adds what the path names if case does not count. It overwrites path.
-func (l *lookup) addFolded(path []byte) {
+func (l *lookup) addFolded(found []int, path []byte) []int {
 	path = appendFold(path[:0], path)
 	i := l.find(path, true)
 	if i < 0 {
-		return
+		return found
 	}
-	l.add(i)
+	found = addIndex(found, i)
 	for _, j := range l.rivals[i] {
 		if p := &l.patterns[j]; methodMatches(p.method, l.method) && matchesPath(p.folded, path) {
-			l.add(j)
+			found = addIndex(found, j)
 		}
 	}
+	return found
 }
 
-func (l *lookup) addReadings(u *url.URL) {
+func (l *lookup) addReadings(found []int, u *url.URL) []int {
 	readings, complete := readingsOf(u)
-	l.found = append(l.found, l.find(readings[0], false))
+	found = append(found, l.find(readings[0], false))
 	if !complete {
-		l.addEverything()
-		return
+		return l.addEverything(found)
 	}
 	for _, path := range readings {
-		l.add(l.find(path, false))
-		l.addFolded(path)
+		found = addIndex(found, l.find(path, false))
+		found = l.addFolded(found, path)
 	}
+	return found
 }
 
 // addEverything adds what any path could name.
-func (l *lookup) addEverything() {
+func (l *lookup) addEverything(found []int) []int {
 	for i := range l.patterns {
 		p := &l.patterns[i]
 		here := p.host == "" || l.own != nil && l.own == l.hosts[p.host]
 		if here && methodMatches(p.method, l.method) {
-			l.add(i)
+			found = addIndex(found, i)
 		}
 	}
+	return found
 }
 
-func (l *lookup) add(i int) {
-	if i >= 0 && !slices.Contains(l.found[l.start:], i) {
-		l.found = append(l.found, i)
+func addIndex(found []int, i int) []int {
+	if i >= 0 && !slices.Contains(found, i) {
+		found = append(found, i)
 	}
+	return found
 }
 
 // matchesPath tells whether one pattern's segments match a path.

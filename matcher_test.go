@@ -226,14 +226,6 @@ func TestRequestsWithoutAPath(t *testing.T) {
 	}
 }
 
-func TestMatchAppends(t *testing.T) {
-	m := mustMatcher(t, "/a/", "/")
-	got := m.match("GET", "", mustURL(t, "/A/x"), []int{0, 1, 7})
-	if want := []int{0, 1, 7, 1, 0}; !slices.Equal(got, want) {
-		t.Errorf("match appended %v, want %v", got, want)
-	}
-}
-
 // A path with too many readings to list is given every route that its method and
 // host allow, and costs a bounded time.
 func TestTooManyReadings(t *testing.T) {
