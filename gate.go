@@ -236,6 +236,6 @@ func (g *Gate) emitDecision(s *settings, call *Call, d Decision, waited time.Dur
 	g.emit(s, Event{
 		Kind: EventDecided, Decision: d, Waited: waited,
 		Route: call.Route, RequestID: call.RequestID, RemoteIP: call.RemoteIP, Cost: call.cost(),
-		InFlight: at.InFlight, Waiting: at.Waiting, Limit: at.Limit,
+		InFlight: int(at.InFlight), Waiting: int(at.Waiting), Limit: int(at.Limit),
 	})
 }

@@ -120,7 +120,7 @@ func (l Lease) endClosed(word uint64, h *holder, o Outcome) {
 		g.emit(s, Event{
 			Kind: EventReleased, Outcome: o, Cost: h.cost, Waited: h.waited, Held: held,
 			Route: h.call.Route, RequestID: h.call.RequestID, RemoteIP: h.call.RemoteIP,
-			InFlight: at.InFlight, Waiting: at.Waiting, Limit: at.Limit,
+			InFlight: int(at.InFlight), Waiting: int(at.Waiting), Limit: int(at.Limit),
 		})
 	}
 }

@@ -21,14 +21,13 @@ type answer struct {
 type waiting struct {
 	admit.Waiter
 	woken chan struct{} // fresh for each wait: a pooled one would carry a testing/synctest bubble's into the world outside
-	keep  bool
-	cost  int
 	lease Lease
+	keep  bool
 }
 
 // grantLocked gives the waiter its slot in the very step in which the machine
 // lets it in.
-func (w *waiting) grantLocked(g *Gate) { w.lease = g.grantLocked(w.cost, w.keep) }
+func (w *waiting) grantLocked(g *Gate) { w.lease = g.grantLocked(w.Cost(), w.keep) }
 
 // acquireSlow asks the machine, waits if it says so, and reports the decision.
 func (g *Gate) acquireSlow(ctx context.Context, s *settings, call *Call, a admit.Arrival) (Lease, error) {
@@ -91,7 +90,7 @@ func (g *Gate) enter(ctx context.Context, s *settings, a admit.Arrival) answer {
 	g.lock()
 	v := g.machine.Arrive(now, a)
 	if v == admit.Queued {
-		w := &waiting{woken: make(chan struct{}, 1), cost: a.Cost, keep: keep}
+		w := &waiting{woken: make(chan struct{}, 1), keep: keep}
 		w.Owner = w
 		g.machine.Join(now, a, &w.Waiter)
 		g.alarm.setLocked(g, now, w.Until())

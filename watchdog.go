@@ -46,7 +46,7 @@ func (g *Gate) emitOverdue(s *settings, overdue []holder, now time.Time, at admi
 		g.emit(s, Event{
 			Kind: EventOverdue, Route: h.call.Route, RequestID: h.call.RequestID, RemoteIP: h.call.RemoteIP,
 			Cost: h.cost, Waited: h.waited, Held: now.Sub(h.since),
-			InFlight: at.InFlight, Waiting: at.Waiting, Limit: at.Limit,
+			InFlight: int(at.InFlight), Waiting: int(at.Waiting), Limit: int(at.Limit),
 		})
 	}
 }

@@ -38,7 +38,7 @@ func (m *Machine) applyLimit(now time.Time, n int) {
 	}
 	for w := m.line.head; w != nil; {
 		next := w.next
-		if w.cost > n {
+		if w.Cost() > n {
 			m.decide(now, w, Busy)
 		}
 		w = next

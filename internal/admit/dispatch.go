@@ -18,7 +18,7 @@ func (m *Machine) dispatch(now time.Time) {
 		switch {
 		case !w.until.After(now):
 			m.decide(now, w, w.expiry)
-		case w.cost <= m.room():
+		case w.Cost() <= m.room():
 			m.decide(now, w, Granted)
 		default:
 			return
@@ -29,7 +29,7 @@ func (m *Machine) dispatch(now time.Time) {
 // decide takes w out of the line with a verdict.
 func (m *Machine) decide(now time.Time, w *Waiter, v Verdict) {
 	m.line.remove(w)
-	w.verdict, w.decided = v, now
+	w.verdict, w.waited = v, max(0, now.Sub(w.arrived))
 	if m.decidedLast == nil {
 		m.decided = w
 	} else {
@@ -37,11 +37,11 @@ func (m *Machine) decide(now time.Time, w *Waiter, v Verdict) {
 	}
 	m.decidedLast = w
 	if v == Granted {
-		m.start(now, w.cost, w.link, w.Waited(), w.deadline)
+		m.start(now, w.Cost(), w.link, w.waited, w.deadline())
 	} else {
 		m.counts.Decisions[v]++
 		if m.cfg.Limiter != nil {
-			m.observe(now, &Observation{Kind: Left, Cost: w.cost, Waited: w.Waited(), Deadline: w.deadline})
+			m.observe(now, &Observation{Kind: Left, Cost: w.Cost(), Waited: w.waited, Deadline: w.deadline()})
 		}
 	}
 	w.gauge = m.Gauge()

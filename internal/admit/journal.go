@@ -10,10 +10,10 @@ import (
 // A journal writes down everything that a machine is told and what it answers,
 // as a script that [Play] plays again: a bug report that runs.
 type journal struct {
-	out   *bytes.Buffer
-	start time.Time
-	names int
-	wants []int // what the limiter wanted during this event
+	out      *bytes.Buffer
+	start    time.Time
+	arrivals int32
+	wants    []int // what the limiter wanted during this event
 }
 
 // Record makes the machine write a script of everything that it is told from now
@@ -43,12 +43,11 @@ func (m *Machine) noteArrival(now time.Time, a Arrival, v Verdict, w *Waiter) {
 	if m.journal == nil {
 		return
 	}
-	m.journal.names++
-	name := fmt.Sprint(m.journal.names)
+	m.journal.arrivals++
 	if w != nil {
-		w.name = name
+		w.id = m.journal.arrivals
 	}
-	args := name
+	args := fmt.Sprint(m.journal.arrivals)
 	if a.Cost != 1 {
 		args += fmt.Sprintf(" cost=%d", a.Cost)
 	}
@@ -97,7 +96,7 @@ func (m *Machine) noteWaiter(now time.Time, verb string, w *Waiter, v Verdict) {
 	if m.journal == nil {
 		return
 	}
-	args := w.name
+	args := fmt.Sprint(w.id)
 	if v == Deadline {
 		args += " deadline"
 	}
@@ -130,9 +129,13 @@ func answer(parts []string) string {
 
 // tellDecided words what the event did to those in line.
 func (m *Machine) tellDecided() []string {
+	return m.tell(func(w *Waiter) string { return fmt.Sprint(w.id) })
+}
+
+func (m *Machine) tell(name func(*Waiter) string) []string {
 	var told []string
 	for w := m.decided; w != nil; w = w.next {
-		told = append(told, fmt.Sprintf("%s %v after %v", w.name, w.verdict, w.Waited()))
+		told = append(told, fmt.Sprintf("%s %v after %v", name(w), w.verdict, w.waited))
 	}
 	return told
 }

@@ -87,7 +87,7 @@ func (m *Machine) Disown(now time.Time, w *Waiter, v Verdict) {
 			m.counts.Decisions[Granted]--
 		}
 		m.counts.Decisions[v]++
-		m.handBack(now, w.cost)
+		m.handBack(now, w.Cost())
 	}
 	m.noteWaiter(now, "disown", w, v)
 }

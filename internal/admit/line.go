@@ -9,16 +9,16 @@ type Waiter struct {
 	// never looks at it.
 	Owner any
 
-	verdict  Verdict
-	expiry   Verdict // what it is told when its time is up: Timeout or Deadline
-	link     bool
-	cost     int
-	arrived  time.Time
-	until    time.Time
-	deadline time.Time
-	decided  time.Time
-	gauge    Gauge
-	name     string // in a journal or script
+	arrived time.Time
+	until   time.Time
+	waited  time.Duration // when it is decided
+	own     time.Duration // the caller's own deadline, after arrival; 0: none
+	gauge   Gauge
+	cost    int32
+	id      int32 // in a journal or script
+	verdict Verdict
+	expiry  Verdict // what it is told when its time is up: Timeout or Deadline
+	link    bool
 
 	prev, next *Waiter // in line; after the verdict, next chains the decided ones
 }
@@ -32,10 +32,17 @@ func (w *Waiter) Until() time.Time { return w.until }
 // Waited returns how long the waiter stood in line until it was decided; zero
 // while it is not, and never negative.
 func (w *Waiter) Waited() time.Duration {
-	if w.verdict == Queued {
-		return 0
+	return w.waited
+}
+
+// Cost returns the units that the waiter's call takes.
+func (w *Waiter) Cost() int { return int(w.cost) }
+
+func (w *Waiter) deadline() time.Time {
+	if w.own == 0 {
+		return time.Time{}
 	}
-	return max(0, w.decided.Sub(w.arrived))
+	return w.arrived.Add(w.own)
 }
 
 // Gauge returns what the machine showed just after w was decided.

@@ -90,13 +90,13 @@ func (m *Machine) MaxWaiting() int {
 
 // Gauge is what a machine shows at one instant.
 type Gauge struct {
-	InFlight int // units
-	Waiting  int // calls
-	Limit    int
+	InFlight int32 // units
+	Waiting  int32 // calls
+	Limit    int32
 }
 
 // Gauge returns what the machine shows now.
-func (m *Machine) Gauge() Gauge { return Gauge{m.inFlight, m.line.len, m.limit} }
+func (m *Machine) Gauge() Gauge { return Gauge{int32(m.inFlight), int32(m.line.len), int32(m.limit)} }
 
 // Ahead returns how long the next call to join the line would stand in it at
 // the measured departure rate, and false while that is not known.
@@ -142,7 +142,10 @@ func (m *Machine) Arrive(now time.Time, a Arrival) Verdict {
 // Join puts a call that [Machine.Arrive] has just queued in line as w, which must
 // be zero but for its Owner.
 func (m *Machine) Join(now time.Time, a Arrival, w *Waiter) {
-	w.cost, w.link, w.arrived, w.deadline = a.Cost, a.Link, now, a.Deadline
+	w.cost, w.link, w.arrived = int32(a.Cost), a.Link, now
+	if !a.Deadline.IsZero() {
+		w.own = a.Deadline.Sub(now)
+	}
 	w.until, w.expiry = m.patience(now, a)
 	m.line.push(w)
 	if m.cfg.Limiter != nil {

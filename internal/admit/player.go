@@ -43,6 +43,7 @@ type player struct {
 	start time.Time
 	m     *Machine
 	names map[string]*Waiter
+	order []string // the names, by the waiters' ids
 	tape  *tape
 }
 
@@ -140,7 +141,7 @@ func (p *player) play(words []string) ([]string, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	told = append(told, p.m.tellDecided()...)
+	told = append(told, p.m.tell(func(w *Waiter) string { return p.order[w.id] })...)
 	p.m.Decided()
 	return told, nil
 }
@@ -203,8 +204,9 @@ func (p *player) arrive(now time.Time, a *args) []string {
 	}
 	v := p.m.Arrive(now, call)
 	if v == Queued {
-		w := &Waiter{name: a.first()}
-		p.names[w.name] = w
+		w := &Waiter{id: int32(len(p.order))}
+		p.names[a.first()] = w
+		p.order = append(p.order, a.first())
 		p.m.Join(now, call, w)
 	}
 	return []string{v.String()}

@@ -1,0 +1,40 @@
+package main
+
+import "time"
+
+// effort says how long to measure. The full one takes under six minutes, the
+// brief one under one.
+type effort struct {
+	name         string
+	loopRounds   int           // of the sections of loops: many short ones, so that most are undisturbed
+	slice        time.Duration // of one loop in one round
+	rounds       int           // of the sections of crowds and of the wire
+	contended    time.Duration // of one row of the 1 µs holds in one round
+	held         time.Duration // of one row of the 1 ms holds
+	expiring     time.Duration // of one row of the expiring waits
+	wireRequests int           // of one row on the wire
+	loadRounds   int           // of the goodput section
+	load         time.Duration // of one load point, after its warm-up
+}
+
+var (
+	full = effort{
+		name: "full", loopRounds: 31, slice: 8 * time.Millisecond,
+		rounds: 13, contended: 100 * time.Millisecond, held: 400 * time.Millisecond,
+		expiring: 250 * time.Millisecond, wireRequests: 16_000,
+		loadRounds: 3, load: 9 * time.Second,
+	}
+	brief = effort{
+		name: "quick", loopRounds: 7, slice: 4 * time.Millisecond,
+		rounds: 3, contended: 50 * time.Millisecond, held: 250 * time.Millisecond,
+		expiring: 100 * time.Millisecond, wireRequests: 4_000,
+		loadRounds: 1, load: 4 * time.Second,
+	}
+	// tiny is for the tests, which look at the shape and not at the figures.
+	tiny = effort{
+		name: "tiny", loopRounds: 1, slice: 200 * time.Microsecond,
+		rounds: 1, contended: 5 * time.Millisecond, held: 30 * time.Millisecond,
+		expiring: 10 * time.Millisecond, wireRequests: 320,
+		loadRounds: 1, load: 200 * time.Millisecond,
+	}
+)

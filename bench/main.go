@@ -1,0 +1,39 @@
+// Command bench compares forebay with what else a Go program could use, in one
+// process and in interleaved rounds, and writes docs/performance.md.
+//
+//	go run . gate              # everything, about five minutes
+//	go run . gate --quick      # one short round of it, for CI
+//	go run . gate --strict     # exit status 1 if a target is missed
+//	go run . gate --only wire  # some sections; writes no file unless told to
+//
+// It is the only module of this repository that imports the peers.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "bench: error:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return errors.New("name what to run: gate")
+	}
+	switch args[0] {
+	case "gate":
+		return runGate(args[1:], os.Stdout)
+	case clientCommand:
+		return serveClient(os.Stdin, os.Stdout)
+	}
+	return fmt.Errorf("%q is nothing to run; there is: gate", args[0])
+}
