@@ -72,15 +72,29 @@ func (g *Gate) Drain(ctx context.Context) error {
 	}
 	d := g.drain
 	g.unlock()
-	select {
-	case <-d.over:
-	case <-ctx.Done():
+	if !d.waitFor(ctx) {
 		return fmt.Errorf("forebay: gate %q still has calls in flight: %w", g.name, context.Cause(ctx))
 	}
 	if d.resumed {
 		return fmt.Errorf("forebay: gate %q was resumed before it was empty", g.name)
 	}
 	return nil
+}
+
+// waitFor reports whether the drain is over; a drain that is wins over a context
+// that has ended.
+func (d *drain) waitFor(ctx context.Context) bool {
+	select {
+	case <-d.over:
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case <-d.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // endDrainLocked tells those who wait for the end of a drain.
