@@ -181,12 +181,15 @@ func (gs *Groups) lookup(r *http.Request, room []*Gate) (route string, gates []*
 // Wrap puts the gates in front of next, each request passing those of its route.
 // See [Gate.Wrap]; the route in events is the pattern of the Route.
 func (gs *Groups) Wrap(next http.Handler) http.Handler {
+	if next == nil {
+		panic("forebay: Wrap of a nil handler")
+	}
 	run := func(w http.ResponseWriter, r *http.Request, _ Lease) { next.ServeHTTP(w, r) }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var room [maxGates]*Gate
 		route, gates := gs.lookup(r, room[:0])
 		if len(gates) == 0 {
-			gs.exempt(route, r)
+			gs.exempt(route, w, r)
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -194,11 +197,11 @@ func (gs *Groups) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-func (gs *Groups) exempt(route string, r *http.Request) {
+func (gs *Groups) exempt(route string, w http.ResponseWriter, r *http.Request) {
 	if len(gs.observers) == 0 {
 		return
 	}
-	e := Event{Kind: EventDecided, Decision: Exempted, Route: route, RequestID: requestID(r), RemoteIP: remoteIP(r)}
+	e := Event{Kind: EventDecided, Decision: Exempted, Route: route, RequestID: requestID(w, r), RemoteIP: remoteIP(r)}
 	for _, o := range gs.observers {
 		gs.tell.tell(o, e)
 	}

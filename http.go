@@ -14,9 +14,17 @@ import (
 // while it ran, else as [OutcomeDone].
 //
 // The route in events is the pattern by which net/http's ServeMux found the
-// handler. An accepted request costs no allocation unless the gate is observed,
-// tracks, or has LeaseInContext.
+// handler, and empty when the gate stands in front of the mux: put it on the route,
+// or use [Groups]. An accepted request costs no allocation unless the gate is
+// observed, tracks, or has LeaseInContext.
+//
+// net/http notices that a client of HTTP/1 has left only once the request's body
+// has been read. Who leaves in line with a body under way is noticed when it is
+// read, in next.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
+	if next == nil {
+		panic("forebay: Wrap of a nil handler")
+	}
 	return &gated{gates: []*Gate{g}, next: func(w http.ResponseWriter, r *http.Request, _ Lease) {
 		next.ServeHTTP(w, r)
 	}}
@@ -25,6 +33,9 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 // HandlerFunc is Wrap for a function that is handed its lease, so that it can
 // give it back early: before it writes a large answer to a slow reader, say.
 func (g *Gate) HandlerFunc(f func(http.ResponseWriter, *http.Request, Lease)) http.Handler {
+	if f == nil {
+		panic("forebay: HandlerFunc of a nil function")
+	}
 	return &gated{gates: []*Gate{g}, next: f}
 }
 
@@ -43,7 +54,7 @@ func (h *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, next func(http.ResponseWriter, *http.Request, Lease)) {
 	call := Call{Route: route}
 	if seen(gates) {
-		call.RequestID, call.RemoteIP = requestID(r), remoteIP(r)
+		call.RequestID, call.RemoteIP = requestID(w, r), remoteIP(r)
 	}
 	lease, err := acquireAll(r.Context(), gates, call)
 	if err != nil {

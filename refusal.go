@@ -83,7 +83,7 @@ func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string)
 	s := g.settings.Load()
 	g.noticed.refusedAt(clock())
 	if id == "" {
-		id = requestID(r)
+		id = requestID(w, r)
 	}
 	h := w.Header()
 	problem := s.Refusal.Problem || prefersProblem(r)

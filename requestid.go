@@ -12,11 +12,24 @@ const (
 	maxRequestID    = 128
 )
 
-// requestID returns what the client or a proxy in front calls the request, if
-// that is harmless to repeat; else a new random one.
-func requestID(r *http.Request) string {
-	if id := r.Header.Get(requestIDHeader); harmlessID(id) {
-		return id
+// CallOf describes a request to [Gate.Acquire], as [Gate.Wrap] does: by the pattern
+// by which net/http's ServeMux found the handler, the request's id and the peer's
+// address. It puts the id into the answer's X-Request-Id header, so that a [Refuse],
+// the application's logs and the client have the same one.
+func CallOf(w http.ResponseWriter, r *http.Request) Call {
+	id := requestID(w, r)
+	w.Header()[requestIDHeader] = []string{id}
+	return Call{Route: r.Pattern, RequestID: id, RemoteIP: remoteIP(r)}
+}
+
+// requestID returns what the answer says already that the request is called, or
+// what the client or a proxy in front calls it, if that is harmless to repeat; else
+// a new random one.
+func requestID(w http.ResponseWriter, r *http.Request) string {
+	for _, h := range [...]http.Header{w.Header(), r.Header} {
+		if id := h.Get(requestIDHeader); harmlessID(id) {
+			return id
+		}
 	}
 	const digits = "0123456789abcdef"
 	var id [16]byte

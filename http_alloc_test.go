@@ -1,0 +1,82 @@
+package forebay
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// keptWriter is a writer whose header map is made once, so that only what the
+// gate allocates is counted.
+type keptWriter struct{ header http.Header }
+
+func (w *keptWriter) Header() http.Header         { return w.header }
+func (w *keptWriter) WriteHeader(int)             {}
+func (w *keptWriter) Write(p []byte) (int, error) { return len(p), nil }
+
+func allocations(h http.Handler, r *http.Request) float64 {
+	w := &keptWriter{http.Header{}}
+	return testing.AllocsPerRun(200, func() { h.ServeHTTP(w, r) })
+}
+
+func TestAcceptedRequestAllocatesNothing(t *testing.T) {
+	g := httpGate(t, Config{Name: "g", MaxInFlight: 8})
+	waits := httpGate(t, Config{Name: "waits", MaxInFlight: 8, MaxWait: 1})
+	groups, err := NewGroups(GroupsConfig{Routes: []Route{
+		{Match: "/one/{id}", Gates: []*Gate{g}},
+		{Match: "/two/", Gates: []*Gate{g, waits}},
+		{Match: "/health", Exempt: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := NewChain(g, waits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok := http.HandlerFunc(echoOK)
+	for name, c := range map[string]struct {
+		h      http.Handler
+		target string
+	}{
+		"Wrap":                {g.Wrap(ok), "/"},
+		"Wrap with a line":    {waits.Wrap(ok), "/"},
+		"HandlerFunc":         {g.HandlerFunc(func(http.ResponseWriter, *http.Request, Lease) {}), "/"},
+		"Chain":               {chain.Wrap(ok), "/"},
+		"Groups, one gate":    {groups.Wrap(ok), "/one/7"},
+		"Groups, two gates":   {groups.Wrap(ok), "/two/7"},
+		"Groups, exempt":      {groups.Wrap(ok), "/health"},
+		"Groups, no route":    {groups.Wrap(ok), "/nowhere"},
+		"Groups, upper case":  {groups.Wrap(ok), "/ONE/7"},
+		"Groups, long target": {groups.Wrap(ok), "/two/a/b/c/d/e/f/g/h/i/j?k=l"},
+	} {
+		if n := allocations(c.h, httptest.NewRequest("GET", c.target, nil)); n != 0 {
+			t.Errorf("%s: %v allocations for an accepted request", name, n)
+		}
+	}
+}
+
+// A refusal costs three: the request's id, the header that carries it, the body.
+func TestRefusalAllocatesLittle(t *testing.T) {
+	const want = 3
+	for name, config := range map[string]Config{
+		"plain":   {MaxInFlight: 1},
+		"problem": {MaxInFlight: 1, Refusal: Refusal{Problem: true}},
+		"line":    {MaxInFlight: 1, MaxWait: 1, MaxWaiting: 1},
+	} {
+		config.Refusal.RetryAfter.Max = 1 // computed, within the headers that are shared
+		g := httpGate(t, config)
+		if name == "line" {
+			if err := g.SetLimit(0); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			occupy(t, g)
+		}
+		n := allocations(g.Wrap(http.HandlerFunc(echoOK)), httptest.NewRequest("GET", "/", nil))
+		t.Logf("%s: %v allocations for a refusal", name, n)
+		if n > want {
+			t.Errorf("%s: %v allocations for a refusal, want at most %d", name, n, want)
+		}
+	}
+}
