@@ -12,12 +12,19 @@ import (
 // line starts. It stays until the next SetLimit, [Gate.Reconfigure], or word of a
 // limiter; a closed gate stays closed whatever a limiter wants. A value out of range changes nothing and is an error.
 func (g *Gate) SetLimit(n int) error {
-	if n < 0 || n > maxUnits {
-		return fmt.Errorf("forebay: limit %d for gate %q; it must be 0 (closed) to %d", n, g.name, maxUnits)
+	if err := g.checkLimit(n); err != nil {
+		return err
 	}
 	g.lock()
 	g.machine.SetLimit(clock(), n)
 	g.unlock()
+	return nil
+}
+
+func (g *Gate) checkLimit(n int) error {
+	if n < 0 || n > maxUnits {
+		return fmt.Errorf("forebay: limit %d for gate %q; it must be 0 (closed) to %d", n, g.name, maxUnits)
+	}
 	return nil
 }
 
@@ -26,13 +33,20 @@ func (g *Gate) SetLimit(n int) error {
 // on. An empty Name means the gate's own and any other is an error; Script is that
 // of the start whatever c says. To change one thing, start from [Gate.Config]. On
 // error nothing has changed, and the error names every mistake.
-func (g *Gate) Reconfigure(c Config) error {
+func (g *Gate) Reconfigure(c Config) error { return g.ReconfigureAt(c, c.MaxInFlight) }
+
+// ReconfigureAt is Reconfigure with another limit in force than MaxInFlight, in one
+// step: 0 keeps a gate closed over a reload. See [Gate.SetLimit].
+func (g *Gate) ReconfigureAt(c Config, limit int) error {
 	if c.Name == "" {
 		c.Name = g.name
 	}
 	err := c.validate()
 	if c.Name != g.name {
 		err = errors.Join(err, fmt.Errorf("forebay: Name is %q; gate %q cannot be renamed, make a new one", c.Name, g.name))
+	}
+	if err == nil {
+		err = g.checkLimit(limit)
 	}
 	if err != nil {
 		return err
@@ -41,7 +55,7 @@ func (g *Gate) Reconfigure(c Config) error {
 	s := newSettings(g, c)
 	g.lock()
 	g.settings.Store(s)
-	g.machine.Configure(clock(), s.machine(&g.limiterPanics))
+	g.machine.Configure(clock(), s.machine(&g.limiterPanics), limit)
 	g.unlock()
 	return nil
 }

@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -55,12 +56,12 @@ func (m *Machine) SetSlots(now time.Time, n int) {
 	m.note(now, "slots", strconv.Itoa(n))
 }
 
-// Configure puts another configuration in force, its limit included; who runs
+// Configure puts another configuration in force, with the given limit; who runs
 // goes on, who waits keeps place and patience.
-func (m *Machine) Configure(now time.Time, c Config) {
+func (m *Machine) Configure(now time.Time, c Config, limit int) {
 	m.cfg = c
-	m.setLimit(now, c.Limit)
-	m.note(now, "configure", c.script())
+	m.setLimit(now, limit)
+	m.note(now, "configure", fmt.Sprintf("%s now=%d", c.script(), limit))
 }
 
 // Drain refuses everybody from now on, those in line at once.

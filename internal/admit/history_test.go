@@ -213,10 +213,14 @@ func (h *history) drainOrConfigure() {
 		h.model.settle(h.now)
 	case 3:
 		c := h.config()
-		h.say("configure %+v", c)
-		h.m.Configure(h.now, c)
+		n := c.Limit
+		if h.next(3) == 0 {
+			n = h.next(7)
+		}
+		h.say("configure %+v, limit %d", c, n)
+		h.m.Configure(h.now, c, n)
 		h.model.cfg = c
-		h.model.setLimit(h.now, c.Limit)
+		h.model.setLimit(h.now, n)
 	}
 }
 

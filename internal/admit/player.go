@@ -151,7 +151,8 @@ func (p *player) apply(now time.Time, verb string, a *args) []string {
 	case "new":
 		p.m = New(now, p.config(a))
 	case "configure":
-		p.m.Configure(now, p.config(a))
+		c := p.config(a)
+		p.m.Configure(now, c, a.number(a.values["now"], c.Limit))
 	case "arrive":
 		return p.arrive(now, a)
 	case "release":
