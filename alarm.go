@@ -9,6 +9,10 @@ import "time"
 //
 // Each setting is a value of its own: one that rings too late finds that it is the
 // alarm no more. An alarm is guarded by the gate's lock.
+//
+// A lease that is taken in a bubble and leaked out of it may leave the watchdog's
+// timer behind. It is let go rather than stopped, which only its bubble may do; the
+// clocks of a bubble and of the world outside lie decades apart.
 type alarm struct {
 	// ring is called under the lock. It returns when to ring next, zero for not at
 	// all, and what to do once the lock is given up, nil for nothing.
@@ -26,19 +30,25 @@ func (a *alarm) setLocked(g *Gate, now, at time.Time) {
 	if a.set != nil && !at.Before(a.set.at) {
 		return
 	}
-	a.offLocked()
+	a.offLocked(now)
 	mine := &setting{at: at}
 	a.set = mine
 	mine.timer = time.AfterFunc(at.Sub(now), func() { a.rang(g, mine) })
 }
 
 // offLocked takes the alarm off.
-func (a *alarm) offLocked() {
-	if a.set != nil {
-		a.set.timer.Stop()
-		a.set = nil
+func (a *alarm) offLocked(now time.Time) {
+	if a.set == nil {
+		return
 	}
+	if a.set.at.Sub(now).Abs() < anotherWorld {
+		a.set.timer.Stop()
+	}
+	a.set = nil
 }
+
+// anotherWorld is more than any patience and any sane MaxHold.
+const anotherWorld = 5 * 365 * 24 * time.Hour
 
 func (a *alarm) rang(g *Gate, mine *setting) {
 	if after := a.ringLocked(g, mine); after != nil {

@@ -55,7 +55,9 @@ func (g *Gate) ReconfigureAt(c Config, limit int) error {
 	s := newSettings(g, c)
 	g.lock()
 	g.settings.Store(s)
-	g.machine.Configure(clock(), s.machine(&g.limiterPanics), limit)
+	now := clock()
+	g.machine.Configure(now, s.machine(&g.limiterPanics), limit)
+	g.watchAfreshLocked(now, s)
 	g.unlock()
 	return nil
 }

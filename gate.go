@@ -137,7 +137,15 @@ func (g *Gate) fast(s *settings, call *Call) Lease {
 		state = slotBusy
 	}
 	sl, word := g.slots.find(state)
-	if sl == nil || g.slots.open.Load() == 0 && !g.confirm(sl, word) {
+	if sl == nil {
+		return Lease{}
+	}
+	return g.claimed(s, call, sl, word)
+}
+
+// claimed is the second look of a call that has claimed a lent slot.
+func (g *Gate) claimed(s *settings, call *Call, sl *slot, word uint64) Lease {
+	if g.slots.open.Load() == 0 && !g.confirm(sl, word) {
 		return Lease{}
 	}
 	if s.keep {
@@ -194,11 +202,11 @@ func (g *Gate) unlock() {
 			w.Owner.(*waiting).grantLocked(g)
 		}
 	}
-	if m.Waiting() == 0 {
-		g.alarm.offLocked()
+	if m.Waiting() == 0 && g.alarm.set != nil {
+		g.alarm.offLocked(clock())
 	}
-	if m.Calls() == 0 {
-		g.watch.offLocked()
+	if m.Calls() == 0 && g.watch.set != nil {
+		g.watch.offLocked(clock())
 	}
 	g.settleLocked()
 	script := g.script

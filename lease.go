@@ -87,14 +87,19 @@ func (l Lease) endKept(o Outcome) {
 		rest[i].end(o)
 	}
 	if h.cost == 1 && g.slots.open.Load() != 0 {
-		word := with(l.word, slotFree)
-		l.slot.put(word)
-		if g.slots.open.Load() == 0 {
-			g.takeFreed(l.slot, word)
-		}
+		l.putFree()
 		return
 	}
 	l.endClosed(with(l.word, slotBusy), &h, o)
+}
+
+// putFree is endFree for a slot that is seized already.
+func (l Lease) putFree() {
+	word := with(l.word, slotFree)
+	l.slot.put(word)
+	if g := l.slot.gate; g.slots.open.Load() == 0 {
+		g.takeFreed(l.slot, word)
+	}
 }
 
 // endClosed gives the lease back to the machine. Its slot has the given word,

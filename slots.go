@@ -24,7 +24,7 @@ type slots struct {
 	gate *Gate // whose they are
 
 	// Guarded by the gate's lock.
-	closed []*slot    // of the newest table, the lowest index on top
+	closed []*slot    // of the newest table
 	top    int        // no slot of the newest table from here on was ever opened
 	batch  int        // how many slots to lend next
 	wide   admit.Loan // what leases of more than one unit take
@@ -34,7 +34,7 @@ type slots struct {
 // one of twice the size; it stays while leases are out on it.
 type slotTable struct {
 	slots []slot
-	older *slotTable
+	older atomic.Pointer[slotTable]
 }
 
 const (
@@ -94,15 +94,15 @@ func (s *slots) collectLocked() (admit.Loan, bool) {
 	loan := s.wide
 	s.top = 0
 	newest := s.table.Load()
-	for link, t := (**slotTable)(nil), newest; t != nil; t = t.older {
+	for kept, t := newest, newest; t != nil; t = t.older.Load() {
 		out := 0
 		for i := range t.slots {
 			out += s.inspectLocked(&t.slots[i], &loan)
 		}
-		if t != newest && out == 0 {
-			*link = t.older
+		if t == newest || out > 0 {
+			kept = t
 		} else {
-			link = &t.older
+			kept.older.Store(t.older.Load())
 		}
 	}
 	return loan, true
@@ -191,7 +191,8 @@ func (s *slots) growLocked() {
 	if old != nil {
 		size = 2 * len(old.slots)
 	}
-	t := &slotTable{slots: make([]slot, size), older: old}
+	t := &slotTable{slots: make([]slot, size)}
+	t.older.Store(old)
 	s.closed = make([]*slot, 0, size)
 	for i := size - 1; i >= 0; i-- {
 		t.slots[i].index, t.slots[i].gate = i, s.gate
@@ -204,7 +205,7 @@ func (s *slots) growLocked() {
 // each shows visit what is kept of every lease that is out, but for those that
 // are just being taken or given back. visit must not wait for anything.
 func (s *slots) each(visit func(*holder)) {
-	for t := s.table.Load(); t != nil; t = t.older {
+	for t := s.table.Load(); t != nil; t = t.older.Load() {
 		for i := range t.slots {
 			sl := &t.slots[i]
 			w := sl.word.Load()

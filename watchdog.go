@@ -17,6 +17,15 @@ func (g *Gate) watchOver(since time.Time, maxHold time.Duration) {
 	g.unlock()
 }
 
+// watchAfreshLocked makes the watchdog look at once by what MaxHold is now, or not
+// at all.
+func (g *Gate) watchAfreshLocked(now time.Time, s *settings) {
+	g.watch.offLocked(now)
+	if s.MaxHold > 0 {
+		g.watch.setLocked(g, now, now)
+	}
+}
+
 // reportOverdue is the watchdog's alarm: it notes who is overdue, once each, and
 // says when the next lease will be. The reports go out without the lock.
 func reportOverdue(g *Gate, now time.Time) (next time.Time, after func()) {
