@@ -77,6 +77,5 @@ func (m *Machine) Drain(now time.Time) {
 // Resume ends a drain.
 func (m *Machine) Resume(now time.Time) {
 	m.draining = false
-	m.settle(now)
 	m.note(now, "resume", "")
 }

@@ -210,7 +210,6 @@ func (h *history) drainOrConfigure() {
 		h.say("resume")
 		h.m.Resume(h.now)
 		h.model.draining = false
-		h.model.settle(h.now)
 	case 3:
 		c := h.config()
 		n := c.Limit
