@@ -1,0 +1,73 @@
+package admin
+
+import (
+	"bytes"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// page is what a browser sees at /: no script, nothing from elsewhere.
+var page = template.Must(template.New("page").Parse(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>forebay</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 46rem; padding: 0 1rem }
+table { border-collapse: collapse; width: 100% }
+th, td { text-align: left; padding: .25rem 1rem .25rem 0; border-bottom: 1px solid #8884 }
+td.n, th.n { text-align: right }
+code { font-size: .95em }
+</style>
+<h1>forebay {{.Version}}</h1>
+<p>{{.Status}}{{with .ConfigPath}}, <code>{{.}}</code>{{end}}</p>
+<table>
+<tr><th>gate<th class="n">in flight<th class="n">limit<th class="n">waiting<th class="n">accepted<th class="n">rejected<th>
+{{range .Gates}}<tr><td><a href="/stats/{{.Path}}">{{.Name}}</a><td class="n">{{.InUse}}<td class="n">{{.Capacity}}<td class="n">{{.Waiting}}<td class="n">{{.Accepted}}<td class="n">{{.Rejected}}<td><a href="/holders/{{.Path}}">holders</a>
+{{end}}</table>
+<h2>What there is</h2>
+<table>
+{{range .Endpoints}}<tr><td>{{.Methods}}<td>{{if .Link}}<a href="{{.Path}}">{{.Path}}</a>{{else}}<code>{{.Path}}</code>{{end}}<td>{{.About}}
+{{end}}</table>
+</html>
+`))
+
+type pageGate struct {
+	gateStats
+	Path string // the name as it stands in a path
+}
+
+type pageEndpoint struct {
+	Methods, Path, About string
+	Link                 bool
+}
+
+func (a *admin) servePage(w http.ResponseWriter, r *http.Request, _ string) {
+	info := a.program.Info()
+	view := struct {
+		Version, Status, ConfigPath string
+		Gates                       []pageGate
+		Endpoints                   []pageEndpoint
+	}{Version: info.Version, Status: a.health.Report().Status, ConfigPath: info.ConfigPath}
+	for _, g := range a.program.Gates() {
+		view.Gates = append(view.Gates, pageGate{a.gateStats(g), url.PathEscape(g.Name())})
+	}
+	for _, e := range a.endpoints {
+		view.Endpoints = append(view.Endpoints, pageEndpoint{
+			Methods: strings.Join(e.allowed(), " "), Path: e.path, About: e.about,
+			Link: e.methods[http.MethodGet] != nil && !strings.Contains(e.path, gateInPath),
+		})
+	}
+	var body bytes.Buffer // whole before the first byte is sent
+	if err := page.Execute(&body, view); err != nil {
+		answer(w, r, http.StatusInternalServerError, failure{Error: "the page cannot be made: " + err.Error()})
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	if r.Method != http.MethodHead {
+		_, _ = body.WriteTo(w)
+	}
+}

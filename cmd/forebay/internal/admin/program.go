@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"example.com/forebay"
+)
+
+// Program is what is administered. All of it is called by many at once.
+type Program interface {
+	// Gates returns the gates in force, in the order of the configuration.
+	Gates() []*forebay.Gate
+	// Reload reads the configuration again. An error means that nothing has changed;
+	// one mistake is one line of it.
+	Reload(ctx context.Context) error
+	// Drain stops admitting, without exit. It does not wait.
+	Drain()
+	// Resume ends a drain.
+	Resume()
+	// Draining reports whether the program admits nobody, on the way out included.
+	Draining() bool
+	// Info says what runs.
+	Info() Info
+	// SetOverride puts a limit in force in place of the configured one, 0 to close
+	// the gate: for d, or if d is 0 until it is cleared or the configuration is
+	// reloaded. One that is in force already is replaced.
+	SetOverride(gate string, n int, d time.Duration, why string) error
+	// ClearOverride puts the configured limit in force again.
+	ClearOverride(gate string) error
+	// Overrides returns those in force.
+	Overrides() []Override
+}
+
+// Info says what runs, and from which configuration.
+type Info struct {
+	Version      string    `json:"version"`
+	Started      time.Time `json:"started"`
+	ConfigPath   string    `json:"config_path,omitempty"` // empty: flags alone
+	ConfigHash   string    `json:"config_hash,omitempty"` // of what is in force
+	LastReload   time.Time `json:"last_reload,omitzero"`
+	LastReloadOK bool      `json:"last_reload_ok"`
+	Problems     []string  `json:"problems,omitempty"` // of the last reload, if it failed
+}
+
+// Override is a limit that somebody set by hand.
+type Override struct {
+	Gate        string    `json:"gate"`
+	MaxInFlight int       `json:"max_in_flight"` // 0: closed
+	Was         int       `json:"was"`           // the limit before, and after
+	Since       time.Time `json:"since"`
+	Until       time.Time `json:"until,omitzero"` // zero: until cleared or reloaded
+	Why         string    `json:"why,omitempty"`
+}

@@ -1,0 +1,144 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"example.com/forebay"
+)
+
+// maxHolders is how many holders of a gate are shown, the oldest. It is above any
+// limit that a page can show, and keeps an answer small where a gate has a million.
+const maxHolders = 1000
+
+// holder is who holds a slot, as it is shown.
+type holder struct {
+	Route     string    `json:"route"`
+	RequestID string    `json:"request_id"`
+	RemoteIP  string    `json:"remote_ip"`
+	Cost      int       `json:"cost"`
+	Since     time.Time `json:"since"`
+	HeldMS    int64     `json:"held_ms"`
+	WaitedMS  int64     `json:"waited_ms"`
+	Overdue   bool      `json:"overdue"`
+}
+
+func (a *admin) holder(h forebay.Holder) holder {
+	return holder{
+		Route: h.Route, RequestID: h.RequestID, RemoteIP: a.anonymise(h.RemoteIP), Cost: h.Cost, Since: h.Since.UTC(),
+		HeldMS: h.Held.Milliseconds(), WaitedMS: h.Waited.Milliseconds(), Overdue: h.Overdue,
+	}
+}
+
+// gateStats is [forebay.Stats] with the holder as it is shown.
+type gateStats struct {
+	forebay.Stats
+	OldestHolder *holder `json:"oldest_holder,omitempty"`
+}
+
+func (a *admin) gateStats(g *forebay.Gate) gateStats {
+	st := gateStats{Stats: g.Stats()}
+	if oldest := st.Stats.OldestHolder; oldest != nil {
+		shown := a.holder(*oldest)
+		st.OldestHolder = &shown
+	}
+	return st
+}
+
+// programStats is everything at a glance.
+type programStats struct {
+	Program   Info        `json:"program"`
+	Draining  bool        `json:"draining"`
+	Gates     []gateStats `json:"gates"`
+	Overrides []Override  `json:"overrides"`
+}
+
+func (a *admin) serveStats(w http.ResponseWriter, r *http.Request, _ string) {
+	all := programStats{
+		Program: a.program.Info(), Draining: a.program.Draining(),
+		Gates: []gateStats{}, Overrides: append([]Override{}, a.program.Overrides()...),
+	}
+	for _, g := range a.program.Gates() {
+		all.Gates = append(all.Gates, a.gateStats(g))
+	}
+	answer(w, r, http.StatusOK, all)
+}
+
+func (a *admin) serveGateStats(w http.ResponseWriter, r *http.Request, gate string) {
+	a.withGate(w, r, gate, func(g *forebay.Gate) { answer(w, r, http.StatusOK, a.gateStats(g)) })
+}
+
+// gateHolders are the holders of one gate, the oldest first.
+type gateHolders struct {
+	Name    string   `json:"name"`
+	Tracks  bool     `json:"tracks"` // false: the gate does not know
+	Holders []holder `json:"holders"`
+	LeftOut int      `json:"left_out"` // younger ones, not shown
+}
+
+func (a *admin) gateHolders(g *forebay.Gate) gateHolders {
+	all := g.Holders()
+	shown := gateHolders{Name: g.Name(), Tracks: g.Stats().Tracks, Holders: []holder{}}
+	for _, h := range all[:min(len(all), maxHolders)] {
+		shown.Holders = append(shown.Holders, a.holder(h))
+	}
+	shown.LeftOut = len(all) - len(shown.Holders)
+	return shown
+}
+
+func (a *admin) serveHolders(w http.ResponseWriter, r *http.Request, _ string) {
+	all := struct {
+		Gates []gateHolders `json:"gates"`
+	}{[]gateHolders{}}
+	for _, g := range a.program.Gates() {
+		all.Gates = append(all.Gates, a.gateHolders(g))
+	}
+	answer(w, r, http.StatusOK, all)
+}
+
+func (a *admin) serveGateHolders(w http.ResponseWriter, r *http.Request, gate string) {
+	a.withGate(w, r, gate, func(g *forebay.Gate) { answer(w, r, http.StatusOK, a.gateHolders(g)) })
+}
+
+// gateLimits are what a gate is configured to and what is in force.
+type gateLimits struct {
+	Name        string    `json:"name"`
+	MaxInFlight int       `json:"max_in_flight"` // configured
+	Limit       int       `json:"limit"`         // in force; 0: closed
+	MaxWaitMS   int64     `json:"max_wait_ms"`
+	MaxWaiting  int       `json:"max_waiting"`
+	Draining    bool      `json:"draining"`
+	Override    *Override `json:"override,omitempty"`
+}
+
+func (a *admin) gateLimits(g *forebay.Gate) gateLimits {
+	c, st := g.Config(), g.Stats()
+	return gateLimits{
+		Name: g.Name(), MaxInFlight: c.MaxInFlight, Limit: st.Capacity, MaxWaitMS: c.MaxWait.Milliseconds(),
+		MaxWaiting: st.MaxWaiting, Draining: st.Draining, Override: a.override(g.Name()),
+	}
+}
+
+func (a *admin) serveGates(w http.ResponseWriter, r *http.Request, _ string) {
+	all := struct {
+		Gates []gateLimits `json:"gates"`
+	}{[]gateLimits{}}
+	for _, g := range a.program.Gates() {
+		all.Gates = append(all.Gates, a.gateLimits(g))
+	}
+	answer(w, r, http.StatusOK, all)
+}
+
+func (a *admin) serveLimit(w http.ResponseWriter, r *http.Request, gate string) {
+	a.withGate(w, r, gate, func(g *forebay.Gate) { answer(w, r, http.StatusOK, a.gateLimits(g)) })
+}
+
+// override returns the override of a gate, nil if there is none.
+func (a *admin) override(gate string) *Override {
+	all := a.program.Overrides()
+	if i := slices.IndexFunc(all, func(o Override) bool { return o.Gate == gate }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}

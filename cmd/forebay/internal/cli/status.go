@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"example.com/forebay"
+)
+
+type statusCmd struct {
+	Admin     string        `default:"127.0.0.1:8081" placeholder:"ADDRESS" help:"The admin port of the running forebay. Default: ${default}."`
+	TokenFile string        `placeholder:"FILE" help:"The file with the admin token, if there is one."`
+	Timeout   time.Duration `default:"3s" help:"How long to wait for an answer. Default: ${default}."`
+	JSON      bool          `help:"As JSON, as the admin port gives it."`
+}
+
+// Help is shown below the flags.
+func (statusCmd) Help() string {
+	return `Ends with 0 if there is room everywhere, 3 if a gate is full, 1 if nobody answers.
+
+Example:
+  forebay status --admin 127.0.0.1:8081`
+}
+
+// Run prints a line for each gate.
+func (c statusCmd) Run(s streams) error {
+	body, err := c.fetch("/stats")
+	if err != nil {
+		fmt.Fprintf(s.err, "forebay: error: %v\nforebay: hint: is forebay running, and is %s its admin port?\n", err, c.Admin)
+		return exit(exitNo)
+	}
+	var answer struct {
+		Gates []forebay.Stats `json:"gates"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		fmt.Fprintf(s.err, "forebay: error: %s does not answer as forebay does: %v\n", c.Admin, err)
+		return exit(exitNo)
+	}
+	if c.JSON {
+		if _, err := s.out.Write(body); err != nil {
+			return err
+		}
+	} else if err := printStats(s.out, answer.Gates); err != nil {
+		return err
+	}
+	for _, g := range answer.Gates {
+		if g.Available == 0 {
+			return exit(exitSaturated)
+		}
+	}
+	return nil
+}
+
+func printStats(w io.Writer, gates []forebay.Stats) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "gate\tin flight\tlimit\twaiting\taccepted\trefused\tleft\t")
+	for _, g := range gates {
+		limit := fmt.Sprint(g.Capacity)
+		switch {
+		case g.Draining:
+			limit += " draining"
+		case g.Capacity == 0:
+			limit = "closed"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%d\t%d\t\n", g.Name, g.InUse, limit, g.Waiting, g.Accepted, g.Rejected(), g.Canceled)
+	}
+	return t.Flush()
+}
+
+// fetch asks the admin port.
+func (c statusCmd) fetch(path string) ([]byte, error) {
+	req, err := http.NewRequest(http.MethodGet, "http://"+strings.TrimPrefix(c.Admin, "http://")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.TokenFile != "" {
+		token, err := os.ReadFile(c.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	client := http.Client{Timeout: c.Timeout}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = errors.New(res.Status + ": " + strings.TrimSpace(string(body)))
+	}
+	return body, err
+}

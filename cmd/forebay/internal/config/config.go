@@ -1,0 +1,112 @@
+package config
+
+import (
+	"net/netip"
+	"net/url"
+	"time"
+
+	"example.com/forebay"
+)
+
+// Config is one whole configuration, checked, with defaults filled in.
+type Config struct {
+	Path           string         // of the file; empty when made from flags
+	Hash           string         // of the file's bytes, twelve hexadecimal digits; empty when made from flags
+	Listen         Listen         // where requests come in
+	Admin          Admin          // where the program is operated
+	Upstream       *url.URL       // http, https, or unix with the socket in Path
+	DrainTimeout   time.Duration  // for what runs when the program is to stop
+	Timeouts       Timeouts       // of the proxy
+	FrontTimeout   time.Duration  // how long what stands in front waits; 0: not known
+	Pools          map[string]int // sizes by name
+	TrustedProxies []netip.Prefix // whose headers are believed; single addresses have all bits
+	RequestID      RequestID      // how requests are called
+	Log            Log            // what is written down
+	Gates          []Gate         // in the order of the file
+	Routes         []Route        // in the order of the file
+
+	at map[string]Pos
+}
+
+// Pos is a place in the file, counted from 1, columns in characters. The zero
+// value is the place of what the file does not say.
+type Pos struct {
+	Line int `json:"line"`
+	Col  int `json:"col"`
+}
+
+// At returns where the value of a key stands, the key written as in docs/config.md
+// with names and places filled in: "front_timeout", "gates.reports.max_wait",
+// "routes[2].match". It is the zero Pos for a default.
+func (c *Config) At(key string) Pos { return c.at[key] }
+
+// Listen is where requests come in.
+type Listen struct {
+	Address string // "127.0.0.1:8080", ":8080" or "unix:/path"
+}
+
+// Admin is the listener for those who operate the program.
+type Admin struct {
+	Address   string // as that of Listen
+	TokenFile string // as written; empty: none
+	Token     string // what the file holds, read when the configuration was
+}
+
+// Timeouts are those of the proxy itself.
+type Timeouts struct {
+	ReadHeader       time.Duration // for a request's header to come in
+	Idle             time.Duration // for the next request on a connection
+	UpstreamResponse time.Duration // for the upstream's header to come back
+}
+
+// RequestID says how requests are called.
+type RequestID struct {
+	Header string // in canonical form
+	Trust  Trust
+}
+
+// Trust says whose word is taken.
+type Trust string
+
+// The words for [RequestID.Trust].
+const (
+	TrustProxies   Trust = "trusted_proxies" // the peers in [Config.TrustedProxies]
+	TrustEverybody Trust = "everybody"       // whoever asks
+	TrustNobody    Trust = "nobody"          // every request gets a new one
+)
+
+// Log says what is written down, and where.
+type Log struct {
+	To        string // "stderr", "syslog", or the absolute path of a file
+	Decisions string // "refused", "all" or "off"
+	RemoteIP  string // "truncated", "full", "hashed" or "off"
+	MaxSize   int64  // bytes of one file before the next is begun; 0 unless To is a file
+	Keep      int    // finished files that are kept; 0 unless To is a file
+}
+
+// Gate is one gate: what the library takes, and what only the program knows.
+type Gate struct {
+	forebay.Config        // MaxInFlight is 1 when Closed
+	Closed         bool   // max_in_flight: closed
+	Pool           string // what its calls use up; empty: not said
+	Pos            Pos    // of its name
+}
+
+// Route says which requests pass which gates.
+type Route struct {
+	Match  string
+	Gates  []string // in the order in which they are passed
+	Exempt bool     // passes without a slot
+	Answer string   // "health": the program answers itself; else empty
+	Pos    Pos      // of its pattern
+}
+
+// Gate returns the gate of that name, nil if there is none.
+func (c *Config) Gate(name string) *Gate {
+	for i := range c.Gates {
+		if c.Gates[i].Name == name {
+			return &c.Gates[i]
+		}
+	}
+	return nil
+}

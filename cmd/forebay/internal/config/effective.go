@@ -1,0 +1,143 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// YAML returns the configuration in force as a file: every value in one form,
+// defaults filled in. [Parse] reads it back as the same configuration.
+func (c *Config) YAML() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("listen: %s", quote(c.Listen.Address))
+	if c.Admin.TokenFile == "" {
+		line("admin: %s", quote(c.Admin.Address))
+	} else {
+		line("admin: {listen: %s, token_file: %s}", quote(c.Admin.Address), quote(c.Admin.TokenFile))
+	}
+	upstream := c.Upstream.String()
+	if c.Upstream.Scheme == "unix" {
+		upstream = "unix:" + c.Upstream.Path
+	}
+	line("upstream: %s", quote(upstream))
+	line("drain_timeout: %s", FormatDuration(c.DrainTimeout))
+	line("timeouts: {read_header: %s, idle: %s, upstream_response: %s}",
+		FormatDuration(c.Timeouts.ReadHeader), FormatDuration(c.Timeouts.Idle), FormatDuration(c.Timeouts.UpstreamResponse))
+	if c.FrontTimeout > 0 {
+		line("front_timeout: %s", FormatDuration(c.FrontTimeout))
+	}
+	if len(c.Pools) > 0 {
+		line("pools:")
+		for _, name := range slices.Sorted(maps.Keys(c.Pools)) {
+			line("  %s: %d", quote(name), c.Pools[name])
+		}
+	}
+	if len(c.TrustedProxies) > 0 {
+		line("trusted_proxies:")
+		for _, p := range c.TrustedProxies {
+			line("  - %s", quote(p.String()))
+		}
+	}
+	line("request_id: {header: %s, trust: %s}", quote(c.RequestID.Header), c.RequestID.Trust)
+	line("log: {%s}", c.Log.yaml())
+	line("gates:")
+	for _, g := range c.Gates {
+		line("  %s: {%s}", quote(g.Name), g.yaml())
+	}
+	line("routes:")
+	for _, r := range c.Routes {
+		line("  - {%s}", r.yaml())
+	}
+	return b.String()
+}
+
+func (l Log) yaml() string {
+	s := fmt.Sprintf("to: %s, decisions: %s, remote_ip: %s", quote(l.To), l.Decisions, l.RemoteIP)
+	if l.MaxSize > 0 {
+		s += fmt.Sprintf(", max_size: %s, keep: %d", sizeText(l.MaxSize), l.Keep)
+	}
+	return s
+}
+
+func (g Gate) yaml() string {
+	limit := strconv.Itoa(g.MaxInFlight)
+	if g.Closed {
+		limit = "closed"
+	}
+	parts := []string{"max_in_flight: " + limit, "max_wait: " + FormatDuration(g.MaxWait)}
+	if g.MaxWaiting > 0 {
+		parts = append(parts, fmt.Sprintf("max_waiting: %d", g.MaxWaiting))
+	}
+	if g.Pool != "" {
+		parts = append(parts, "pool: "+quote(g.Pool))
+	}
+	if refuse := g.refuseYAML(); refuse != "" {
+		parts = append(parts, "refuse: {"+refuse+"}")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (g Gate) refuseYAML() string {
+	var parts []string
+	if g.Refusal.Status > 0 {
+		parts = append(parts, fmt.Sprintf("status: %d", g.Refusal.Status))
+	}
+	ra := g.Refusal.RetryAfter
+	var bounds []string
+	for _, bound := range []struct {
+		name  string
+		value time.Duration
+	}{{"min", ra.Min}, {"max", ra.Max}} {
+		if bound.value > 0 {
+			bounds = append(bounds, bound.name+": "+FormatDuration(bound.value))
+		}
+	}
+	switch {
+	case ra.Fixed > 0:
+		parts = append(parts, "retry_after: "+FormatDuration(ra.Fixed))
+	case len(bounds) > 0:
+		parts = append(parts, "retry_after: {"+strings.Join(bounds, ", ")+"}")
+	}
+	if g.Refusal.Problem {
+		parts = append(parts, "body: problem")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r Route) yaml() string {
+	s := "match: " + quote(r.Match)
+	names := make([]string, len(r.Gates))
+	for i, name := range r.Gates {
+		names[i] = quote(name)
+	}
+	switch {
+	case r.Answer != "":
+		return s + ", answer: " + r.Answer
+	case len(names) == 0:
+		return s + ", exempt: true"
+	case len(names) == 1:
+		return s + ", gate: " + names[0]
+	}
+	return s + ", gates: [" + strings.Join(names, ", ") + "]"
+}
+
+// plain is what YAML reads as text without quotes, whatever its version; words that
+// some version takes for a truth value or nothing are not in it.
+var plain = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_/.-]*(:[/A-Za-z0-9][A-Za-z0-9_/.:-]*)?$`)
+
+func quote(s string) string {
+	switch strings.ToLower(s) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+		return strconv.Quote(s)
+	}
+	if plain.MatchString(s) && !strings.HasSuffix(s, ":") {
+		return s
+	}
+	return strconv.Quote(s)
+}

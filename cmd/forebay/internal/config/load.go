@@ -1,0 +1,71 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Load reads a file. Its error is [Problems] where the content is wrong, and another
+// one where there is no content to be had.
+func Load(path string) (*Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	return Parse(path, text)
+}
+
+// Parse reads the content of a file; its error is [Problems], each with a place.
+// Relative paths in it are meant from the directory of path.
+func Parse(path string, text []byte) (*Config, error) {
+	d := newDecoder(path)
+	sum := sha256.Sum256(text)
+	d.config.Path, d.config.Hash = path, hex.EncodeToString(sum[:6])
+	if s, ok := d.normalise(text); ok {
+		if root := d.parse(s); root != nil {
+			d.whole(value{Node: root})
+		}
+	}
+	if len(d.problems) > 0 {
+		return nil, d.problems.sorted()
+	}
+	return d.config, nil
+}
+
+func newDecoder(path string) *decoder {
+	return &decoder{file: path, dir: filepath.Dir(path), config: defaults()}
+}
+
+// The defaults of what is not a matter of one gate. docs/config.md says why each.
+const (
+	DefaultListen           = "127.0.0.1:8080" // of Listen.Address
+	DefaultAdmin            = "127.0.0.1:8081" // of Admin.Address
+	DefaultDrainTimeout     = 30 * time.Second // of Config.DrainTimeout
+	DefaultReadHeader       = 5 * time.Second  // of Timeouts.ReadHeader
+	DefaultIdle             = 75 * time.Second // of Timeouts.Idle
+	DefaultUpstreamResponse = 30 * time.Second // of Timeouts.UpstreamResponse
+	DefaultMaxSize          = 64 << 20         // of Log.MaxSize, for a file
+	DefaultKeep             = 5                // of Log.Keep, for a file
+)
+
+func defaults() *Config {
+	return &Config{
+		Listen:       Listen{DefaultListen},
+		Admin:        Admin{Address: DefaultAdmin},
+		DrainTimeout: DefaultDrainTimeout,
+		Timeouts:     Timeouts{DefaultReadHeader, DefaultIdle, DefaultUpstreamResponse},
+		RequestID:    RequestID{"X-Request-Id", TrustProxies},
+		Log:          Log{To: "stderr", Decisions: "refused", RemoteIP: "truncated"},
+		at:           map[string]Pos{},
+	}
+}

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// Key is one key as docs/config.md explains it.
+type Key struct {
+	Name      string // the whole path: "gates.NAME.max_wait"
+	Takes     string
+	Default   string // "required" where there is none
+	Why       string // that default
+	HalfTwice string // what half or twice the right value does
+	Example   string // a value, as it stands after the colon
+}
+
+// level is the mapping that the key stands in: "gates.NAME".
+func (k Key) level() string {
+	i := strings.LastIndexByte(k.Name, '.')
+	return k.Name[:max(i, 0)]
+}
+
+func (k Key) last() string { return k.Name[strings.LastIndexByte(k.Name, '.')+1:] }
+
+// levelsOf returns the mappings that have a key of that name.
+func levelsOf(name string) (levels []string) {
+	for _, k := range reference {
+		if k.last() == name && !slices.Contains(levels, placeOf(k)) {
+			levels = append(levels, placeOf(k))
+		}
+	}
+	return levels
+}
+
+func placeOf(k Key) string {
+	if k.level() == "" {
+		return "the top level"
+	}
+	return k.level()
+}
+
+// reference is every key there is, in the order of the documentation. NAME stands
+// for a name that the operator gives, [] for any place in a list.
+var reference = slices.Concat(programKeys, gateKeys, routeKeys)
+
+var programKeys = []Key{
+	{"listen", "IP:PORT, :PORT, localhost:PORT or unix:/PATH; port 0 is any that is free", DefaultListen,
+		"what nobody has decided to open is open to this machine only", "", "127.0.0.1:8080"},
+	{"admin", "an address as of listen, or a mapping", DefaultAdmin,
+		"it can close gates, so strangers must not reach it", "", "127.0.0.1:8081"},
+	{"admin.listen", "an address as of listen", DefaultAdmin,
+		"beyond this machine only together with token_file", "", "0.0.0.0:8081"},
+	{"admin.token_file", "a path, relative ones from the file's directory; the content is the token, up to 4096 characters", "none",
+		"nobody else reaches a listener on 127.0.0.1", "", "/etc/forebay/admin.token"},
+	{"upstream", "http://HOST:PORT, https://HOST:PORT or unix:/PATH, one", "required",
+		"balancing is the work of what stands in front", "", "http://127.0.0.1:8000"},
+	{"drain_timeout", "a duration, 0 to 24h", "30s",
+		"it lets a request that began just before SIGTERM use the whole upstream_response",
+		"Half: slow answers are cut at every restart. Twice: restarts take as long as the slowest request, and a service manager may kill the program first.", "30s"},
+	{"timeouts.read_header", "a duration, 1ms to 24h", "5s",
+		"a header fits into one packet; who needs longer holds a connection for nothing",
+		"Half: callers on bad networks are cut. Twice: slow senders hold twice as many connections.", "5s"},
+	{"timeouts.idle", "a duration, 1ms to 24h", "75s",
+		"longer than the 60s for which nginx keeps a connection, so that it is never closed under a request",
+		"Half: a front proxy sends into connections that are just being closed. Twice: idle connections cost memory for longer.", "75s"},
+	{"timeouts.upstream_response", "a duration, 1ms to 24h", "30s",
+		"just above what applications allow themselves (gunicorn: 30s), so that theirs is the better answer; to the first byte, not the last",
+		"Half: slow answers that would have come are 504, and their work was for nothing. Twice: a dead upstream keeps slots for a minute.", "30s"},
+	{"front_timeout", "a duration, 1ms to 24h: how long what stands in front waits (nginx proxy_read_timeout, HAProxy timeout server)", "not known",
+		"it cannot be seen from here; with it `check` proves that the front never gives up first", "", "60s"},
+	{"pools.NAME", "a whole number from 1: the size of what calls of several gates use up", "none",
+		"it cannot be seen from here; with it `check` adds up the gates that share it",
+		"It changes nothing at run time; a wrong one makes `check` wrong.", "20"},
+	{"trusted_proxies", "a list of networks and addresses", "none",
+		"a header is taken only from a peer that is known to set it",
+		"Too few: every caller seems to be the front proxy. Too many: callers choose their own address.", "[10.0.0.0/8, 127.0.0.1]"},
+	{"request_id.header", "the name of a header", "X-Request-Id",
+		"it is the one that most programs know", "", "X-Request-Id"},
+	{"request_id.trust", "trusted_proxies, everybody or nobody: whose id is kept; others get a new one", "trusted_proxies",
+		"a stranger's id would let him forge other people's log lines", "", "trusted_proxies"},
+	{"log.to", "stderr, syslog, or the absolute path of a file", "stderr",
+		"service managers and containers collect it", "", "/var/log/forebay.log"},
+	{"log.decisions", "refused, all or off", "refused",
+		"they are what somebody will ask about; at most ten lines a second and gate", "", "refused"},
+	{"log.remote_ip", "truncated (to /24 and /48), full, hashed or off", "truncated",
+		"an address is personal data, and the network is enough to find a crawler", "", "truncated"},
+	{"log.max_size", "a size, 1MiB to 1024GiB, for a file only", "64MiB",
+		"an editor opens it, and five of them fit anywhere",
+		"Half: the history is half as long. Twice: mind the disk.", "64MiB"},
+	{"log.keep", "a whole number from 1 to 1000, for a file only", "5",
+		"with 64MiB each, some hundred thousand refusals", "Half or twice: so is the history.", "5"},
+}
+
+var gateKeys = []Key{
+	{"gates.NAME.max_in_flight", "a whole number from 1 to 1048575, or closed", "required",
+		"no number is safe for a backend that is not known. A pool of 20 connections carries 12 to 16, four synchronous workers carry 4. 0 is refused: it could mean closed or no limit",
+		"Half: the backend idles while callers are refused. Twice: calls queue inside the backend, where nobody sees them.", "12"},
+	{"gates.NAME.max_wait", "a duration, 0 to 24h", "0: refuse at once",
+		"waiting must be wanted. Tens of milliseconds smooth bursts",
+		"Half of 100ms: nearly as good. Twice: refusals come later, and from 1s on callers wait in line for an answer that they no longer want.", "100ms"},
+	{"gates.NAME.max_waiting", "a whole number from 1 to 1048575; only with max_wait", "twice max_in_flight",
+		"then a call with hardly a chance to be served within its patience is refused on arrival as well; a number given is a promise, and only length and patience refuse",
+		"Half: ordinary bursts are refused. Twice: the line fills with calls that time out.", "24"},
+	{"gates.NAME.pool", "the name of a pool", "none",
+		"what a gate's calls use up cannot be seen from here", "", "db"},
+	{"gates.NAME.refuse.status", "a whole number from 400 to 599, for the refusals that waiting cures", "503",
+		"the server is full; 429 would blame the caller", "", "503"},
+	{"gates.NAME.refuse.retry_after", "bounds, or a constant in whole seconds", "computed",
+		"how long the line takes, with a random part, so that those refused together do not come back together; a constant brings the crowd back at once", "", "10s"},
+	{"gates.NAME.refuse.retry_after.min", "whole seconds, 1s to 24h", "1s",
+		"the protocol knows nothing shorter", "Twice: callers stay away longer than they need to after a short burst.", "1s"},
+	{"gates.NAME.refuse.retry_after.max", "whole seconds, 1s to 24h", "30s",
+		"callers come back while they still want the answer",
+		"Half: callers come back in the middle of long incidents. Twice: they stay away from a backend that has recovered.", "30s"},
+	{"gates.NAME.refuse.body", "json, or problem for application/problem+json whatever the caller accepts", "json",
+		"it is the smaller one; who asks for problem+json gets it anyway", "", "json"},
+}
+
+var routeKeys = []Key{
+	{"routes[].match", "a pattern of Go's net/http: [METHOD ][HOST]/path with {name}, {name...} and {$}", "required",
+		"the most specific one wins, whatever the order. A path that ends in / matches all below it, GET matches HEAD as well", "", "GET /reports/"},
+	{"routes[].gate", "the name of a gate", "a route has gate, gates, exempt or answer",
+		"a route that leads nowhere is a mistake", "", "reports"},
+	{"routes[].gates", "a list of names: passed in this order, all or none, with the smallest max_wait of all as patience", "a route has gate, gates, exempt or answer",
+		"for calls that use two things at once; name them in one order everywhere", "", "[orders, reports]"},
+	{"routes[].exempt", "true or false", "false",
+		"for health checks and metrics, which must be answered while the line is full", "", "true"},
+	{"routes[].answer", "health: answered by the program itself, without a slot", "none",
+		"requests go to the upstream", "", "health"},
+}

@@ -1,0 +1,56 @@
+package proxy
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+)
+
+// answer is the client's writer, watched.
+type answer struct {
+	http.ResponseWriter
+	exchange *exchange
+	status   int // of the final answer; 0: none was begun
+	bytes    int64
+	err      error // why it could not be written
+}
+
+// Unwrap leads http.ResponseController to the abilities of the writer inside.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader begins the answer, or sends a 1xx before it.
+func (a *answer) WriteHeader(status int) {
+	if status >= 200 && a.status == 0 {
+		a.status = status
+		h := a.Header()
+		if h["Content-Type"] == nil {
+			h["Content-Type"] = nil // else net/http guesses one
+		}
+		if r := a.exchange.request; r.ContentLength != 0 && r.ProtoMajor == 1 && !a.exchange.upload.whole() {
+			// In full duplex net/http does not look whether the rest of the body is well
+			// formed before it takes what follows for the next request.
+			h["Connection"] = []string{"close"}
+		}
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a piece of the body.
+func (a *answer) Write(p []byte) (int, error) {
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	if err != nil {
+		a.err = err
+	}
+	return n, err
+}
+
+// Hijack takes the connection over for an upgrade.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(a.ResponseWriter).Hijack()
+	if err != nil {
+		return conn, rw, err
+	}
+	a.status = http.StatusSwitchingProtocols
+	return a.exchange.tunnel.open(conn, rw.Reader), rw, nil
+}

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	"example.com/forebay"
+)
+
+// exchange is one request on its way to the upstream and back. It is the context
+// of the request that ReverseProxy gets, which is how the functions that
+// ReverseProxy calls find it.
+type exchange struct {
+	context.Context // the caller's, ended when the exchange is over
+	caller
+	end     context.CancelCauseFunc
+	handler *Handler
+	request *http.Request // as it came
+	target  target
+	upload  upload
+	answer  answer
+	body    watched // the upstream's answer
+	tunnel  tunnel  // once upgraded
+	trace   httptrace.ClientTrace
+
+	started  time.Time
+	headers  time.Duration // until they came; 0: they have not
+	sent     atomic.Int32  // how often the request went out
+	failure  failure       // of ours, or none
+	returned bool          // ReverseProxy came to its end: no panic
+}
+
+type exchangeKey struct{}
+
+func (h *Handler) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{handler: h, request: r, caller: h.callerOf(r), started: clock()}
+	x.Context, x.end = context.WithCancelCause(r.Context())
+	x.answer.exchange, x.answer.ResponseWriter = x, w
+	x.trace.GetConn, x.trace.WroteHeaders = x.connecting, x.wroteHeaders
+	return x
+}
+
+// Value finds the exchange itself under exchangeKey.
+func (x *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return x
+	}
+	return x.Context.Value(key)
+}
+
+// traced is x with the counting of attempts.
+func (x *exchange) traced() context.Context { return httptrace.WithClientTrace(x, &x.trace) }
+
+// maxSent bounds what net/http does when a kept connection ends before the answer
+// to a GET begins: it sends the request again on the next kept connection, for as
+// long as there is one. A request that kills the worker that serves it would so
+// reach every worker in turn.
+const maxSent = 2
+
+var errSentTwice = errors.New("proxy: the upstream ended the connection without an answer, twice")
+
+// connecting is called by net/http before each attempt, and wroteHeaders when the
+// request goes out, maybe from another goroutine.
+func (x *exchange) connecting(string) {
+	if x.sent.Load() >= maxSent {
+		x.end(errSentTwice)
+	}
+}
+
+func (x *exchange) wroteHeaders() { x.sent.Add(1) }
+
+// answered sees each answer of the upstream before it is handed back.
+func answered(res *http.Response) error {
+	x := res.Request.Context().Value(exchangeKey{}).(*exchange)
+	x.headers = clock().Sub(x.started)
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return x.upgrade(res)
+	}
+	x.body.ReadCloser = res.Body
+	res.Body = &x.body
+	return nil
+}
+
+// finish ends the exchange and reports it. Of a panic nothing is recovered here.
+func (x *exchange) finish() {
+	x.upload.shut()
+	x.tunnel.shut()
+	x.end(nil)
+	if x.headers == 0 {
+		x.headers = clock().Sub(x.started)
+	}
+	if done := x.handler.config.Done; done != nil {
+		done(x.result())
+	}
+}
+
+func (x *exchange) result() Result {
+	r := Result{
+		Request: x.request, Upstream: x.headers,
+		Status: x.answer.status, Bytes: x.answer.bytes + x.tunnel.toClient.Load(),
+	}
+	switch {
+	case x.failure.status != 0:
+		r.Status, r.Err, r.Outcome = x.failure.status, x.failure.err, x.failure.outcome
+	case x.answer.err != nil || x.body.err != nil && x.left():
+		r.Status, r.Err, r.Outcome = statusLeft, errors.Join(errLeft, x.answer.err), forebay.OutcomeAborted
+	case x.body.err != nil:
+		r.Err, r.Outcome = x.body.err, forebay.OutcomeIgnored
+	case !x.returned:
+		r.Err, r.Outcome = errPanic, forebay.OutcomeIgnored
+	case r.Status == http.StatusTooManyRequests, r.Status == http.StatusServiceUnavailable, r.Status == http.StatusGatewayTimeout:
+		r.Outcome = forebay.OutcomeOverloaded
+	}
+	return r
+}
+
+// left reports whether the caller has gone: its own context was canceled, not
+// ours.
+func (x *exchange) left() bool {
+	return errors.Is(x.request.Context().Err(), context.Canceled)
+}
+
+// watched is a body that remembers why it broke off.
+type watched struct {
+	io.ReadCloser
+	err error
+}
+
+// Read reads on.
+func (b *watched) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}

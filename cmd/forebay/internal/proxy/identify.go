@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// Identify finds out who sent a request before the gates see it. Its request
+// carries an id in the configured header and in X-Request-Id, where gates read
+// it: the one it came with, from a trusted proxy, if that is harmless, else a new
+// one. Its RemoteAddr is the client's, with port 0 when a trusted proxy stands
+// between, so that events and logs tell of the client. It goes outermost; the
+// header map of the request is changed in place.
+func (h *Handler) Identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who := &identified{Context: r.Context(), caller: h.identify(r)}
+		r = r.WithContext(who)
+		if who.client != who.peer {
+			r.RemoteAddr = netip.AddrPortFrom(who.client, 0).String()
+		}
+		id := []string{who.id}
+		r.Header[h.config.RequestIDHeader] = id
+		r.Header[requestIDHeader] = id
+		next.ServeHTTP(w, r)
+	})
+}
+
+type callerKey struct{}
+
+// identified is the context of a request whose caller is known.
+type identified struct {
+	context.Context
+	caller
+}
+
+func (i *identified) Value(key any) any {
+	if key == (callerKey{}) {
+		return i
+	}
+	return i.Context.Value(key)
+}
+
+// callerOf returns who sent the request, as Identify has found out if it stands
+// in front.
+func (h *Handler) callerOf(r *http.Request) caller {
+	if known, ok := r.Context().Value(callerKey{}).(*identified); ok {
+		return known.caller
+	}
+	return h.identify(r)
+}
+
+func (h *Handler) identify(r *http.Request) caller {
+	c := findCaller(r, h.config.TrustedProxies)
+	if c.trusted || h.config.TrustRequestID {
+		c.id = r.Header.Get(h.config.RequestIDHeader)
+	}
+	if !harmlessID(c.id) {
+		c.id = newID()
+	}
+	return c
+}
+
+// newID returns 64 random bits in the form that the library gives its ids.
+func newID() string {
+	const digits = "0123456789abcdef"
+	var id [16]byte
+	n := rand.Uint64()
+	for i := range id {
+		id[i] = digits[n&15]
+		n >>= 4
+	}
+	return string(id[:])
+}
+
+const maxID = 128
+
+// harmlessID reports whether id can stand in a header, a log line and JSON as it
+// is. It is the library's rule: an id that only one of the two takes would be two.
+func harmlessID(id string) bool {
+	return len(id) > 0 && len(id) <= maxID && strings.IndexFunc(id, func(c rune) bool {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+			return false
+		}
+		return !strings.ContainsRune("-_.:/+=@", c)
+	}) < 0
+}

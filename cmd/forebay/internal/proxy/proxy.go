@@ -1,0 +1,161 @@
+package proxy
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"example.com/forebay"
+)
+
+// Config is what [New] takes.
+type Config struct {
+	// Upstream is where requests go: http://host:port or https://host:port, with a
+	// base path if it has one, or unix:/path/to/socket. Query and user are ignored.
+	Upstream *url.URL
+	// ResponseTimeout is how long the upstream may take from the end of the request
+	// to the headers of its answer, and to take in each piece of the request. The
+	// client is then told 504. 0 means 30 s. What comes after the headers is not
+	// timed: streams last.
+	ResponseTimeout time.Duration
+	// TrustedProxies are those whose X-Forwarded-For and the like are believed. When
+	// it is not empty, so is whoever connects through a unix socket: file permissions
+	// have let it in. Nil: nobody.
+	TrustedProxies []netip.Prefix
+	// RequestIDHeader carries the request's id. Empty means X-Request-Id.
+	RequestIDHeader string
+	// TrustRequestID keeps the id that a stranger sends, if it is harmless. Else only
+	// a trusted proxy's is kept.
+	TrustRequestID bool
+	// IdlePerHost is how many connections to the upstream are kept for the next
+	// request: as many as may be in flight, the sum of the gates' limits. 0 means 64.
+	IdlePerHost int
+	// IdleTimeout is how long a kept connection may lie idle. It has to be below the
+	// upstream's own, or a request meets a connection that is just being closed.
+	// 0 means 1.5 s, below the 2 s of gunicorn, the shortest in common use.
+	IdleTimeout time.Duration
+	// Done is called once for each request, when its answer has been written or
+	// given up, before ServeHTTP returns or panics on. It must not block. Nil: nobody.
+	Done func(Result)
+}
+
+const (
+	defaultResponseTimeout = 30 * time.Second
+	defaultIdleTimeout     = 1500 * time.Millisecond
+	defaultIdlePerHost     = 64
+	requestIDHeader        = "X-Request-Id" // the one that gates read
+)
+
+// Result is how one request ended. Nothing is logged: whoever wants to know looks
+// here.
+type Result struct {
+	// Request is the request as it came to the handler, with the context that the
+	// gate gave it.
+	Request *http.Request
+	// Status is what was sent: the upstream's, or one of ours. 502 bad_gateway: the
+	// upstream could not be reached or answered no HTTP. 504 gateway_timeout: it was
+	// silent. 400, 408 and 413: the fault was the request's. 501: CONNECT. 499: the
+	// caller left before it had the answer; the client has seen nothing or half of
+	// it. 0: a panic that is none of ours.
+	Status int
+	// Err is why there was no answer or only half of one, for the operator: it is not
+	// told to the client. Nil when the upstream's answer was handed back whole. That
+	// the caller left is no fault of anybody's, whatever Err says.
+	Err error
+	// Outcome is what a limiter should learn: OutcomeOverloaded of the upstream's own
+	// 429 and 503, and of a timeout; OutcomeAborted when the caller left;
+	// OutcomeIgnored when the upstream could not be reached or broke off, which says
+	// nothing about how long its work takes, and when the fault was the request's.
+	Outcome forebay.Outcome
+	// Upstream is the time until the headers of the answer came, or until it was
+	// clear that they would not.
+	Upstream time.Duration
+	// Bytes of the answer's body, or of an upgraded connection, that went to the
+	// client.
+	Bytes int64
+}
+
+// Handler hands requests on to the upstream. It is safe for concurrent use, never
+// changes, and must be closed. Make it with [New].
+type Handler struct {
+	reverse    httputil.ReverseProxy
+	transports *transports
+	scheme     string
+	host       string
+	base       string // of the path, escaped, without a slash at its end
+	linger     time.Duration
+	config     Config
+}
+
+// New returns a handler. It panics when there is no usable upstream, which the
+// check of a configuration keeps out.
+func New(c Config) *Handler {
+	if c.Upstream == nil {
+		panic("proxy: Upstream is nil; give http://host:port, https://host:port or unix:/path")
+	}
+	c.ResponseTimeout = orDefault(c.ResponseTimeout, defaultResponseTimeout)
+	c.IdleTimeout = orDefault(c.IdleTimeout, defaultIdleTimeout)
+	c.IdlePerHost = orDefault(c.IdlePerHost, defaultIdlePerHost)
+	if c.RequestIDHeader == "" {
+		c.RequestIDHeader = requestIDHeader
+	}
+	c.RequestIDHeader = http.CanonicalHeaderKey(c.RequestIDHeader)
+	h := &Handler{config: c, transports: newTransports(c), linger: lingerTime}
+	switch u := c.Upstream; u.Scheme {
+	case "http", "https":
+		h.scheme, h.host, h.base = u.Scheme, u.Host, strings.TrimRight(u.EscapedPath(), "/")
+	case "unix":
+		h.scheme, h.host = "http", "localhost" // for a request that names no host
+	default:
+		panic("proxy: Upstream " + u.Redacted() + " has no scheme known here; it must be http, https or unix")
+	}
+	h.reverse = httputil.ReverseProxy{
+		Rewrite:        h.rewrite,
+		Transport:      h.transports,
+		BufferPool:     buffers{},
+		ModifyResponse: answered,
+		ErrorHandler:   failed,
+		ErrorLog:       log.New(io.Discard, "", 0), // an error is in the Result
+	}
+	return h
+}
+
+func orDefault[T int | time.Duration](v, otherwise T) T {
+	if v <= 0 {
+		return otherwise
+	}
+	return v
+}
+
+// ServeHTTP hands the request on and the answer back. As net/http asks of a
+// handler that cannot finish its answer, it then panics with
+// http.ErrAbortHandler, which ends the connection.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := h.newExchange(w, r)
+	defer x.finish()
+	switch target, ok := requestTarget(r); {
+	case r.Method == http.MethodConnect:
+		x.refuse(failure{status: http.StatusNotImplemented, code: "not_implemented", outcome: forebay.OutcomeIgnored, err: errConnect})
+	case !ok:
+		x.refuse(failure{status: http.StatusBadRequest, code: "bad_request", outcome: forebay.OutcomeIgnored, err: errTarget})
+	default:
+		x.target = target
+		if r.ContentLength != 0 {
+			// Else net/http takes in the rest of the body by itself as soon as the
+			// upstream starts to answer, and the upstream never gets it. A writer that
+			// cannot is of HTTP/2, which needs no asking.
+			_ = http.NewResponseController(w).EnableFullDuplex()
+		}
+		h.reverse.ServeHTTP(&x.answer, r.WithContext(x.traced()))
+	}
+	x.returned = true
+}
+
+// Close drops the idle connections to the upstream. Requests that run go on, and
+// the connections they leave are closed after Config.IdleTimeout.
+func (h *Handler) Close() { h.transports.close() }

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"example.com/forebay/cmd/forebay/internal/config"
+)
+
+// reloadResult is how the last reload went.
+type reloadResult struct {
+	at  time.Time
+	err error
+}
+
+func (r reloadResult) problems() []string {
+	var problems config.Problems
+	if errors.As(r.err, &problems) {
+		told := make([]string, len(problems))
+		for i, p := range problems {
+			told[i] = p.String()
+		}
+		return told
+	}
+	if r.err != nil {
+		return []string{r.err.Error()}
+	}
+	return nil
+}
+
+// Reload reads the configuration again and puts it in force: all of it or, with an
+// error, nothing. Gates of which nothing has changed keep everything; the others keep
+// their leases, their line and their counters.
+func (s *Server) Reload(context.Context) error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	err := s.reloadOnce()
+	now := time.Now()
+	s.mu.Lock()
+	s.reload = reloadResult{at: now, err: err}
+	s.mu.Unlock()
+	s.metrics.Reloaded(err == nil, now)
+	if err != nil {
+		s.logger().Error("reload failed; the configuration before stays in force", "problems", reloadResult{err: err}.problems())
+		return err
+	}
+	s.logger().Info("reloaded", "config", s.Config().Path, "hash", s.Config().Hash)
+	return nil
+}
+
+func (s *Server) reloadOnce() error {
+	old := s.state.Load()
+	cfg, err := s.opts.Load()
+	if err != nil {
+		return err
+	}
+	if err := checkFixed(old.cfg, cfg); err != nil {
+		return err
+	}
+	now, err := s.build(cfg, old)
+	if err != nil {
+		return err
+	}
+	if err := s.log.Reconfigure(logOptions(cfg.Log)); err != nil {
+		return err
+	}
+	if err := s.apply(old, now); err != nil {
+		return err
+	}
+	if err := s.show(old, now); err != nil {
+		return err
+	}
+	if old.proxy != now.proxy {
+		old.proxy.Close()
+	}
+	if s.Draining() {
+		s.drainGates()
+	}
+	return nil
+}
+
+// apply changes the gates that stay. What could be wrong with a configuration was
+// checked when it was read, so nothing of this fails half way.
+func (s *Server) apply(old, now *state) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range now.cfg.Gates {
+		c := &now.cfg.Gates[i]
+		g := old.gate(c.Name)
+		o := s.overrides[c.Name]
+		if o != nil && o.until.IsZero() {
+			s.dropLocked(o)
+			o = nil
+		}
+		want := limit(c)
+		if o != nil {
+			o.was = want
+			want = o.units
+		}
+		switch {
+		case g == nil:
+		case changed(old.cfg.Gate(c.Name), c):
+			if err := g.ReconfigureAt(s.gateConfig(*c), want); err != nil {
+				return err
+			}
+		case g.Stats().Capacity != want:
+			if err := g.SetLimit(want); err != nil {
+				return err
+			}
+		}
+	}
+	for name, o := range s.overrides {
+		if now.gate(name) == nil {
+			s.dropLocked(o)
+		}
+	}
+	return nil
+}

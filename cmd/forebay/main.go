@@ -1,0 +1,12 @@
+// Command forebay puts an overload gate in front of an HTTP backend of any language.
+package main
+
+import (
+	"os"
+
+	_ "github.com/KimMachineGun/automemlimit" // the memory limit of the container is the garbage collector's too
+
+	"example.com/forebay/cmd/forebay/internal/cli"
+)
+
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr)) }
