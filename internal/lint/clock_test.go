@@ -15,8 +15,13 @@ var clockFiles = map[string]string{
 	"clock.go": "the clock of every gate",
 	"stats.go": "it shows by the wall clock since when a lease is held",
 
-	"forebaytest/stopwatch.go":      "the conformance suite measures virtual time",
-	"contrib/promgate/collector.go": "a scrape stamps when it looks",
+	"cmd/forebay/internal/telemetry/clock.go": "lines and requests are stamped with it",
+	"cmd/forebay/internal/proxy/clock.go":     "how long the upstream took",
+	"cmd/forebay/internal/server/override.go": "an override says since when it is in force",
+	"cmd/forebay/internal/server/reload.go":   "a reload says when it was",
+	"cmd/forebay/internal/server/server.go":   "the program says since when it runs",
+	"forebaytest/stopwatch.go":                "the conformance suite measures virtual time",
+	"contrib/promgate/collector.go":           "a scrape stamps when it looks",
 }
 
 // pureDirs decide and nothing else: time comes in as an argument, and whoever

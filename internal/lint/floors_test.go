@@ -24,6 +24,7 @@ var floors = []struct {
 	{"contrib/*", 4},
 	{"cmd/*/internal", 5},
 	{"cmd/*", 6},
+	{"examples/shop", 4}, // the sample backend, which the demo starts
 	{"examples/*", 7},
 	{"bench", 7},
 }

@@ -146,12 +146,20 @@ func blankLine(lines []string, line int) bool {
 		end++
 	}
 	for ; i < end; i++ {
-		lines[i] = "\n"
+		lines[i] = lineEnd(lines[i])
 	}
 	return true
 }
 
 func blank(line string) bool { return strings.TrimSpace(line) == "" }
+
+// lineEnd is what is left of a line that is emptied: the last one may have none.
+func lineEnd(line string) string {
+	if strings.HasSuffix(line, "\n") {
+		return "\n"
+	}
+	return ""
+}
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
@@ -166,7 +174,7 @@ func blankSection(lines []string, line int) bool {
 	changed := false
 	for i := first; i < len(lines) && (i == first || !begins(i)); i++ {
 		changed = changed || !blank(lines[i])
-		lines[i] = "\n"
+		lines[i] = lineEnd(lines[i])
 	}
 	return changed
 }

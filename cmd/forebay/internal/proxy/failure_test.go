@@ -278,7 +278,7 @@ func TestUpstreamTakesInNothing(t *testing.T) {
 // TestEarlyAnswer: an upstream may answer before it has read the body.
 func TestEarlyAnswer(t *testing.T) {
 	noLeaks(t)
-	up := backend(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", 413) })
+	up := backend(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusRequestEntityTooLarge) })
 	g := inFront(t, up, nil)
 	c := g.dial()
 	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\nbegin")

@@ -122,6 +122,8 @@ func node(a netip.Addr) string {
 	return a.String()
 }
 
+var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
 func tokenOrQuoted(s string) string {
 	notToken := func(c rune) bool {
 		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
@@ -129,5 +131,5 @@ func tokenOrQuoted(s string) string {
 	if strings.IndexFunc(s, notToken) < 0 {
 		return s
 	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+	return `"` + quoter.Replace(s) + `"`
 }

@@ -252,7 +252,9 @@ func TestConnectionsAreKept(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	if got := conns.Load(); got > n {
+	// net/http dials for whoever finds no idle connection, who may then get one that
+	// came back meanwhile: some more than n at the start, none after.
+	if got := conns.Load(); got > 2*n {
 		t.Errorf("%d connections to the upstream for %d at a time", got, n)
 	}
 	if m := g.proxy.transports.http.MaxConnsPerHost; m != 0 {

@@ -201,7 +201,7 @@ func TestGRPC(t *testing.T) {
 	noLeaks(t)
 	up := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 || r.Header.Get("Te") != "trailers" {
-			http.Error(w, r.Proto, 400)
+			http.Error(w, r.Proto, http.StatusBadRequest)
 			return
 		}
 		w.Header().Set("Content-Type", "application/grpc")

@@ -26,7 +26,8 @@ func switched(protocol string, then func(c net.Conn, r *bufio.Reader)) func(*raw
 	}
 }
 
-func echo(c net.Conn, r *bufio.Reader) { _, _ = io.Copy(c, r) }
+// echo copies by hand: the pipes of splice stay open until they are collected.
+func echo(c net.Conn, r *bufio.Reader) { _, _ = io.Copy(struct{ io.Writer }{c}, r) }
 
 // upgraded opens a tunnel, with early bytes behind the request.
 func upgraded(g *rig, request, early string) (net.Conn, *bufio.Reader, http.Header) {

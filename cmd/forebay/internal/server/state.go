@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"example.com/forebay"
+	"example.com/forebay/cmd/forebay/internal/admin"
 	"example.com/forebay/cmd/forebay/internal/config"
 	"example.com/forebay/cmd/forebay/internal/proxy"
 )
@@ -129,7 +130,7 @@ func (st *state) answers(s *Server) map[string]http.Handler {
 }
 
 // health answers on the data port as /health does on the admin port.
-func (s *Server) health(st *state) http.Handler { return forebay.NewHealth(st.gates...) }
+func (s *Server) health(*state) http.Handler { return admin.NewHealth(s) }
 
 // show puts a state in force and tells the metrics which gates it has.
 func (s *Server) show(old, now *state) error {
