@@ -22,7 +22,8 @@ type decoder struct {
 }
 
 func (d *decoder) wrongAt(at Pos, what, remedy string) {
-	d.problems = append(d.problems, Problem{d.file, at.Line, at.Col, what, remedy})
+	const longest = 400 // a message may hold what the file says, and that may be anything
+	d.problems = append(d.problems, Problem{d.file, at.Line, at.Col, clip(what, longest), clip(remedy, longest)})
 }
 
 func (d *decoder) wrong(n *yaml.Node, what, remedy string) { d.wrongAt(posOf(n), what, remedy) }
@@ -73,7 +74,7 @@ func (d *decoder) mapping(v value, level string, keys []key) map[string]Pos {
 	d.entries(v, level, func(name string, k, child *yaml.Node) {
 		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
 		if i < 0 {
-			what, remedy, meant := unknownKey(level, v.path, name, keys)
+			what, remedy, meant := d.unknownKey(level, v.path, name, keys)
 			d.wrong(k, what, remedy)
 			if _, ok := there[meant]; !ok && meant != "" {
 				there[meant] = Pos{}
@@ -210,13 +211,13 @@ func describe(n *yaml.Node) string {
 // shorten keeps a message readable whatever the file holds.
 func shorten(s string) string {
 	const longest = 60
-	if r := []rune(s); len(r) > longest {
-		s = string(r[:longest]) + "…"
+	return strings.ReplaceAll(clip(s, longest), "\n", " ")
+}
+
+func clip(s string, longest int) string {
+	if len(s) <= longest {
+		return s
 	}
-	return strings.Map(func(r rune) rune {
-		if r == '\n' {
-			return ' '
-		}
-		return r
-	}, s)
+	r := []rune(s)
+	return string(r[:min(longest, len(r))]) + "…"
 }

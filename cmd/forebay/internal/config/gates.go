@@ -177,7 +177,7 @@ func (r *gatesReader) checkPools() {
 			continue
 		}
 		remedy := fmt.Sprintf("declare it: pools: {%s: SIZE}", shorten(v.Value))
-		if near := nearest(v.Value, known); near != "" {
+		if near := r.nearest(v.Value, known); near != "" {
 			remedy = fmt.Sprintf("did you mean %s?", near)
 		}
 		r.wrong(v.Node, fmt.Sprintf("there is no pool %s", shorten(v.Value)), remedy)

@@ -29,8 +29,7 @@ func Load(path string) (*Config, error) {
 // Relative paths in it are meant from the directory of path.
 func Parse(path string, text []byte) (*Config, error) {
 	d := newDecoder(path)
-	sum := sha256.Sum256(text)
-	d.config.Path, d.config.Hash = path, hex.EncodeToString(sum[:6])
+	d.config.Path, d.config.Hash = path, HashOf(text)
 	if s, ok := d.normalise(text); ok {
 		if root := d.parse(s); root != nil {
 			d.whole(value{Node: root})
@@ -40,6 +39,12 @@ func Parse(path string, text []byte) (*Config, error) {
 		return nil, d.problems.sorted()
 	}
 	return d.config, nil
+}
+
+// HashOf returns what [Config.Hash] is for the content of a file.
+func HashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:6])
 }
 
 func newDecoder(path string) *decoder {

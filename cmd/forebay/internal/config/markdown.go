@@ -26,7 +26,7 @@ func Reference() string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, referenceTail, Example, maxSize>>10, maxGates, maxRoutes)
+	fmt.Fprintf(&b, referenceTail, Example, maxSize>>10, maxGates, maxRoutes, maxPattern)
 	return b.String()
 }
 
@@ -122,5 +122,5 @@ else its section (a top-level key with all below), and the rest still read.
 | a second document, a tab as indentation, another encoding than UTF-8 | half of the file would not count; a byte order mark and CRLF are fine |
 | patterns that overlap without one being more specific | their order would decide |
 | no route for everything | requests would pass without a gate |
-| a file above %d KiB, more than %d gates or %d routes | it is not what was meant |
+| a file above %d KiB, more than %d gates or %d routes, a pattern above %d bytes | it is not what was meant |
 `

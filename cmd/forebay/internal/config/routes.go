@@ -43,7 +43,11 @@ func (r *routesReader) route(v value) {
 	notExempt := false
 	there := r.mapping(v, "routes[]", []key{
 		{"match", func(v value) {
-			if s, ok := r.text(v, "a pattern such as GET /reports/"); ok {
+			s, ok := r.text(v, "a pattern such as GET /reports/")
+			switch {
+			case ok && len(s) > maxPattern:
+				r.wrongValue(v, fmt.Sprintf("write at most %d bytes", maxPattern), "is a pattern of %d bytes", len(s))
+			case ok:
 				route.Match, route.Pos = s, posOf(v.Node)
 			}
 		}},
@@ -141,7 +145,7 @@ func (r *routesReader) checkNames() {
 			continue
 		}
 		remedy := "declare it under gates"
-		if near := nearest(v.Value, r.gates.names); near != "" {
+		if near := r.nearest(v.Value, r.gates.names); near != "" {
 			remedy = fmt.Sprintf("did you mean %s?", near)
 		}
 		r.wrong(v.Node, fmt.Sprintf("there is no gate %s", shorten(v.Value)), remedy)

@@ -32,7 +32,7 @@ var otherWords = map[string]string{
 // unknownKey says what is wrong with a key that its mapping does not have, and which
 // one was probably meant ("" if there is no telling): another spelling, another
 // word, another place.
-func unknownKey(level, path, name string, keys []key) (what, remedy, meant string) {
+func (d *decoder) unknownKey(level, path, name string, keys []key) (what, remedy, meant string) {
 	what = fmt.Sprintf("unknown key %s", shorten(name))
 	if path != "" {
 		what += " in " + shorten(path)
@@ -44,13 +44,22 @@ func unknownKey(level, path, name string, keys []key) (what, remedy, meant strin
 	for i, k := range keys {
 		known[i] = k.name
 	}
-	if near := nearest(name, known); near != "" {
+	if near := d.nearest(name, known); near != "" {
 		return what, fmt.Sprintf("did you mean %s?", near), near
 	}
 	if places := levelsOf(name); len(places) > 0 {
 		return what, fmt.Sprintf("%s belongs into %s", name, oneOf(places)), ""
 	}
 	return what, "the keys here are " + strings.Join(known, ", "), ""
+}
+
+// nearest is the function of that name while it is worth its time: of what comes
+// after that many problems nothing is printed.
+func (d *decoder) nearest(word string, known []string) string {
+	if len(d.problems) > maxProblems {
+		return ""
+	}
+	return nearest(word, known)
 }
 
 // nearest returns which of the known words was meant, "" if it is anybody's guess.

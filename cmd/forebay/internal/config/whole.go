@@ -7,11 +7,12 @@ import (
 )
 
 const (
-	longest   = 24 * time.Hour // bounds every duration, as the library does
-	shortest  = time.Millisecond
-	maxUnits  = 1<<20 - 1 // what a gate can count
-	maxGates  = 1000      // each has metrics of its own
-	maxRoutes = 2000      // each pair is compared when the file is read
+	longest    = 24 * time.Hour // bounds every duration, as the library does
+	shortest   = time.Millisecond
+	maxUnits   = 1<<20 - 1 // what a gate can count
+	maxGates   = 1000      // each has metrics of its own
+	maxRoutes  = 2000      // each pair is compared when the file is read
+	maxPattern = 1024      // what takes long to read is no pattern
 )
 
 // whole reads a file and then what its parts say about each other.
