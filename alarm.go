@@ -27,7 +27,7 @@ type setting struct {
 
 // setLocked makes the alarm ring at the given time, unless it rings before anyway.
 func (a *alarm) setLocked(g *Gate, now, at time.Time) {
-	if a.set != nil && !at.Before(a.set.at) {
+	if a.set != nil && !at.Before(a.set.at) && a.inThisWorld(now) {
 		return
 	}
 	a.offLocked(now)
@@ -41,11 +41,14 @@ func (a *alarm) offLocked(now time.Time) {
 	if a.set == nil {
 		return
 	}
-	if a.set.at.Sub(now).Abs() < anotherWorld {
+	if a.inThisWorld(now) {
 		a.set.timer.Stop()
 	}
 	a.set = nil
 }
+
+// inThisWorld reports whether the setting was made by the clock that says now.
+func (a *alarm) inThisWorld(now time.Time) bool { return a.set.at.Sub(now).Abs() < anotherWorld }
 
 // anotherWorld is more than any patience and any sane MaxHold.
 const anotherWorld = 5 * 365 * 24 * time.Hour

@@ -97,11 +97,12 @@ func acquireAll(ctx context.Context, gates []*Gate, call Call) (Lease, error) {
 		links = append(links, g.keepGranted(s, &call, ans))
 	}
 	if len(links) == 0 {
-		return Lease{}, nil
+		return Lease{}, gates[0].settings.Load().ended(ctx)
 	}
 	first.waited = waited
-	links[0].slot.gate.acceptChain(&call, first)
-	return links[0].chain(links[1:]), nil
+	l := links[0].chain(links[1:])
+	l.slot.gate.acceptChain(&call, first, l)
+	return l, nil
 }
 
 // chainPatience returns when a chain's one patience ends, and whether it has
@@ -131,13 +132,11 @@ func unwind(links []Lease) {
 }
 
 // acceptChain counts and reports a chain's one decision at its first gate.
-func (g *Gate) acceptChain(call *Call, ans answer) {
+func (g *Gate) acceptChain(call *Call, ans answer, l Lease) {
 	s := g.settings.Load()
 	now := clock()
 	g.lock()
 	g.machine.Count(now, admit.Granted)
 	g.unlock()
-	if len(s.Observers) > 0 {
-		g.emitDecision(s, call, Accepted, ans.waited, ans.gauge)
-	}
+	g.emitAccepted(s, call, ans, l)
 }

@@ -89,7 +89,7 @@ func (g *Gate) Drain(ctx context.Context) error {
 	d := g.drain
 	g.unlock()
 	if !d.waitFor(ctx) {
-		return fmt.Errorf("forebay: gate %q still has calls in flight: %w", g.name, context.Cause(ctx))
+		return fmt.Errorf("forebay: gate %q still has calls in flight: %w", g.name, causeOf(ctx))
 	}
 	if d.resumed {
 		return fmt.Errorf("forebay: gate %q was resumed before it was empty", g.name)

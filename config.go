@@ -85,6 +85,7 @@ const (
 	maxName      = 64
 	defaultName  = "gate"
 	longestWait  = 24 * time.Hour
+	longestHold  = 365 * 24 * time.Hour
 	nameAlphabet = "letters, digits and any of - _ . / :"
 )
 
@@ -106,6 +107,7 @@ func (c *Config) validate() error {
 	wrong(c.MaxWaiting > 0 && c.MaxWait == 0,
 		"MaxWaiting is %d without a MaxWait; set MaxWait, or leave MaxWaiting 0 to refuse at once", c.MaxWaiting)
 	wrong(c.MaxHold < 0, "MaxHold is %v; it must be 0 (no watch) or more", c.MaxHold)
+	wrong(c.MaxHold > longestHold, "MaxHold is %v; it must be at most %v", c.MaxHold, longestHold)
 	for i, o := range c.Observers {
 		wrong(o == nil, "Observers[%d] is nil; leave it out", i)
 	}

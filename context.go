@@ -24,14 +24,16 @@ func WithLease(ctx context.Context, l Lease) context.Context {
 	return context.WithValue(ctx, leaseKey{}, &carried{lease: l, outer: outer})
 }
 
-// LeaseFrom returns the innermost lease that ctx carries; the zero lease, which
-// does nothing, and false if it carries none.
+// LeaseFrom returns the innermost lease that ctx carries and that was not given back;
+// the zero lease, which does nothing, and false if there is none.
 func LeaseFrom(ctx context.Context) (Lease, bool) {
-	c, ok := ctx.Value(leaseKey{}).(*carried)
-	if !ok {
-		return Lease{}, false
+	c, _ := ctx.Value(leaseKey{}).(*carried)
+	for ; c != nil; c = c.outer {
+		if c.lease.Live() {
+			return c.lease, true
+		}
 	}
-	return c.lease, true
+	return Lease{}, false
 }
 
 // holds reports whether ctx carries a live lease of g.

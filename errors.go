@@ -45,11 +45,20 @@ func (e *RejectedError) Is(target error) bool {
 type leftError struct{ cause error }
 
 func leftBecause(ctx context.Context) error {
-	cause := context.Cause(ctx)
+	cause := causeOf(ctx)
 	if cause == context.Canceled {
-		return context.Canceled
+		return cause
 	}
 	return &leftError{cause: cause}
+}
+
+// causeOf returns why a context ended. One of somebody's own making may have ended
+// without a reason.
+func causeOf(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return context.Canceled
 }
 
 // Error returns what made the caller leave.

@@ -66,6 +66,22 @@ func (g *Gate) emit(s *settings, e Event) {
 	}
 }
 
+// emitAccepted reports that a call got its lease, which goes back if an observer ends
+// the goroutine instead of returning: the caller will never see it.
+func (g *Gate) emitAccepted(s *settings, call *Call, ans answer, l Lease) {
+	if len(s.Observers) == 0 {
+		return
+	}
+	told := false
+	defer func() {
+		if !told {
+			l.Release()
+		}
+	}()
+	g.emitDecision(s, call, Accepted, ans.waited, ans.gauge)
+	told = true
+}
+
 func (g *Gate) tell(o Observer, e Event) {
 	defer func() {
 		if recover() != nil {

@@ -137,6 +137,11 @@ func (g *Gate) fast(s *settings, call *Call) Lease {
 		state = slotBusy
 	}
 	sl, word := g.slots.find(state)
+	if sl == nil && g.slots.open.Load() != 0 {
+		g.mu.Lock()
+		sl, word = g.slots.moreLocked(state)
+		g.mu.Unlock()
+	}
 	if sl == nil {
 		return Lease{}
 	}

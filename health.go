@@ -49,6 +49,9 @@ type view struct {
 func NewHealth(gates ...*Gate) *Health {
 	h := &Health{gates: gates, views: make([]view, len(gates))}
 	for i, g := range gates {
+		if g == nil {
+			panic("forebay: NewHealth of a nil gate")
+		}
 		h.views[i].rejected = g.Stats().Rejected()
 		h.views[i].last = g.noticed.last()
 	}
@@ -107,8 +110,14 @@ func (h *Health) Report() Report {
 
 // look brings a view up to date and reports whether the gate is degraded.
 func (v *view) look(rejected uint64, noticed, now time.Time) bool {
-	if rejected != v.rejected && !noticed.After(v.last) {
+	if v.last.After(now) { // of another clock: nothing is known of then
+		v.last, v.degraded = time.Time{}, false
+	}
+	if noticed.After(now) || rejected != v.rejected && !noticed.After(v.last) {
 		noticed = now
+		if rejected == v.rejected {
+			noticed = time.Time{}
+		}
 	}
 	v.rejected = rejected
 	if noticed.After(v.last) {

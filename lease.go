@@ -83,14 +83,19 @@ func (l Lease) endKept(o Outcome) {
 	h := *l.slot.holder
 	var links [4]Lease
 	rest := append(links[:0], h.rest...)
+	defer l.endSeized(&h, o) // also if an observer of a later gate ends the goroutine
 	for i := len(rest) - 1; i >= 0; i-- {
 		rest[i].end(o)
 	}
-	if h.cost == 1 && g.slots.open.Load() != 0 {
+}
+
+// endSeized gives back the slot of a lease that is seized already.
+func (l Lease) endSeized(h *holder, o Outcome) {
+	if h.cost == 1 && l.slot.gate.slots.open.Load() != 0 {
 		l.putFree()
 		return
 	}
-	l.endClosed(with(l.word, slotBusy), &h, o)
+	l.endClosed(with(l.word, slotBusy), h, o)
 }
 
 // putFree is endFree for a slot that is seized already.

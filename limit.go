@@ -15,7 +15,7 @@ import (
 // on.
 //
 // A limiter is a function of its own state and of what it is told. It must not
-// read a clock, block, call the gate, or keep the pointer. What it returns is
+// read a clock, block, call the gate, end its goroutine, or keep the pointer. What it returns is
 // taken as at least 1 and at most 1,048,575: only [Gate.SetLimit] closes a gate, and a closed gate stays
 // closed whatever the limiter wants. Bounds of its own belong inside it: a limiter
 // that probes must know the limit that is really in force. A panic in it is

@@ -205,6 +205,10 @@ func (m *matcher) match(method, host string, u *url.URL, into []int) []int {
 	}
 	plain, cased := isPlain(u.Path)
 	switch {
+	case u.Opaque != "" || len(u.Path) > longPath:
+		// No path, or one whose readings cost more than they are worth: whatever the
+		// application behind makes of it, it passes every gate that it could.
+		into = l.addEverything(append(into, l.find(nil, false)))
 	case plain && u.RawPath == "":
 		var scratch [256]byte
 		path := append(scratch[:0], u.Path...)
@@ -213,12 +217,18 @@ func (m *matcher) match(method, host string, u *url.URL, into []int) []int {
 			into = l.addFolded(into, path)
 		}
 	case u.Path == "" || u.Path == "*":
+		// net/http sends these on as / and /*, and so do proxies.
 		into = append(into, l.find(nil, false))
+		into = addIndex(into, l.find(rooted(u.Path), false))
+		into = l.addFolded(into, rooted(u.Path))
 	default:
 		into = l.addReadings(into, u)
 	}
 	return into
 }
+
+// longPath is far above any path that is meant, and below what makes a lookup felt.
+const longPath = 16 << 10
 
 // A lookup is the state of one call of match. What was found is not in it but
 // handed from step to step, so that it stays on the caller's stack.

@@ -44,7 +44,7 @@ func (f Refusal) validate() []error {
 // Call it before anything else was written to w.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	rejected, ok := err.(*RejectedError)
-	if !ok && !errors.As(err, &rejected) {
+	if !ok && !errors.As(err, &rejected) || rejected.gate == nil {
 		if errors.Is(err, context.Canceled) || errors.Is(r.Context().Err(), context.Canceled) {
 			silence(w, r)
 			return
@@ -86,6 +86,9 @@ func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string)
 		id = requestID(w, r)
 	}
 	h := w.Header()
+	for _, of := range [...]string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified", "Trailer"} {
+		delete(h, of) // of the answer that somebody was about to give
+	}
 	problem := s.Refusal.Problem || prefersProblem(r)
 	h["Content-Type"] = headerJSON
 	if problem {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,7 @@ func TestScriptOfALine(t *testing.T) {
 		l.Release()
 		a.granted(t, 20*time.Millisecond)
 		must(g.SetLimit(0))
+		g.script.writing.Wait()
 		want := "0s new limit=1 wait=100ms line=2 -> ok\n" +
 			"0s arrive 1 try -> granted\n" +
 			"10ms arrive 2 -> queued\n" +
@@ -74,6 +76,7 @@ func TestScriptOfALoadPlaysItself(t *testing.T) {
 			if st := g.Stats(); st.ScriptErrors != 0 || st.InUse != 0 {
 				t.Errorf("%+v", st)
 			}
+			g.script.writing.Wait()
 			if n := strings.Count(script.String(), "\n"); n < 1000 {
 				t.Errorf("a script of %d lines", n)
 			}
@@ -138,25 +141,45 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 func TestFailingScriptIsCounted(t *testing.T) {
 	g := gateOf(t, Config{MaxInFlight: 1, Script: &brokenWriter{err: errors.New("disk full")}})
 	take(t, g, 1).Release()
+	g.script.writing.Wait()
 	if st := g.Stats(); st.ScriptErrors == 0 || st.InUse != 0 || st.Accepted != 1 {
 		t.Errorf("%+v, want errors of the script and a gate that works", st)
 	}
 }
 
-// A slow writer holds up who writes, and nobody else.
+// rudeWriter ends in a way that no writer should.
+type rudeWriter struct{ end func() }
+
+func (w rudeWriter) Write([]byte) (int, error) {
+	w.end()
+	return 0, nil
+}
+
+// A writer that panics or ends its goroutine ends the script, and nothing else.
+func TestRudeScriptIsCounted(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("disk") }, "goexit": runtime.Goexit} {
+		g := gateOf(t, Config{MaxInFlight: 1, Script: rudeWriter{end}})
+		for range 3 {
+			take(t, g, 1).Release()
+			g.script.writing.Wait()
+		}
+		if st := g.Stats(); st.ScriptErrors == 0 || st.InUse != 0 || st.Accepted != 3 {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
+// A writer that takes nothing holds up nobody.
 func TestSlowScriptDoesNotStallTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &brokenWriter{wait: make(chan bool)}
 		g := gateOf(t, Config{MaxInFlight: 2, Script: w})
-		stuck := queued(t, context.Background(), g, Call{})
 		for range 100 {
 			take(t, g, 1).Release()
 		}
-		shows(t, g, "1/2, accepted 101")
+		shows(t, g, "0/2, accepted 100")
 		close(w.wait)
-		stuck.granted(t, 0)
-		stuck.lease.Release()
-		shows(t, g, "0/2, accepted 101")
+		g.script.writing.Wait()
 	})
 }
 

@@ -25,6 +25,7 @@ type slots struct {
 
 	// Guarded by the gate's lock.
 	closed []*slot    // of the newest table
+	room   int        // what may be lent besides what is; while open is not 0
 	top    int        // no slot of the newest table from here on was ever opened
 	batch  int        // how many slots to lend next
 	wide   admit.Loan // what leases of more than one unit take
@@ -44,6 +45,10 @@ const (
 	// what is lent must be closed again, one swap each, before the machine counts.
 	firstBatch = 16
 	maxBatch   = 256
+	// maxProbes is how many slots a caller looks at before it takes the lock: with half
+	// of them taken it finds one in two, and a search of all would cost a gate with a
+	// thousand calls out more than the lock does.
+	maxProbes = 64
 )
 
 // find claims a free slot among the open ones. It starts where the goroutine's
@@ -58,7 +63,7 @@ func (s *slots) find(state uint64) (*slot, uint64) {
 	table := s.table.Load().slots
 	open = min(open, uint64(len(table)))
 	i := uint64(uint32(uintptr(unsafe.Pointer(&here))>>10)*0x9e3779b1) * open >> 32
-	for range open {
+	for range min(open, maxProbes) {
 		sl := &table[i]
 		if word, ok := sl.claim(state); ok {
 			return sl, word
@@ -70,18 +75,32 @@ func (s *slots) find(state uint64) (*slot, uint64) {
 	return nil, 0
 }
 
-// lendLocked opens up to room slots.
+// lendLocked opens some of room, so that there is a slot for whoever comes.
 func (s *slots) lendLocked(room int) {
 	if s.batch == 0 {
 		s.batch = firstBatch
 	}
 	n := min(room, s.batch)
+	s.room = room - n
 	s.batch = min(2*s.batch, maxBatch)
 	for ; n > 0; n-- {
 		sl := s.popLocked()
 		sl.word.Store(with(sl.word.Load(), slotFree))
 	}
 	s.open.Store(uint32(s.top))
+}
+
+// moreLocked lends more of the room while some is lent, and claims one slot of it for
+// a caller that has found none. Nil: nothing is lent, or all of it.
+func (s *slots) moreLocked(state uint64) (*slot, uint64) {
+	if s.open.Load() == 0 || s.room == 0 {
+		return nil, 0
+	}
+	sl := s.popLocked()
+	word := with(sl.word.Load(), state) + slotNext
+	sl.word.Store(word)
+	s.lendLocked(s.room - 1)
+	return sl, word
 }
 
 // collectLocked ends the loan: it closes every free slot and counts the others.
@@ -92,13 +111,15 @@ func (s *slots) collectLocked() (admit.Loan, bool) {
 	}
 	s.open.Store(0)
 	loan := s.wide
-	s.top = 0
 	newest := s.table.Load()
+	used := s.top
+	s.top = 0
 	for kept, t := newest, newest; t != nil; t = t.older.Load() {
 		out := 0
-		for i := range t.slots {
+		for i := used - 1; i >= 0; i-- { // so that the lowest are lent first
 			out += s.inspectLocked(&t.slots[i], &loan)
 		}
+		used = len(t.slots) / 2 // that of the next older table, all of which was used
 		if t == newest || out > 0 {
 			kept = t
 		} else {
@@ -203,8 +224,9 @@ func (s *slots) growLocked() {
 }
 
 // each shows visit what is kept of every lease that is out, but for those that
-// are just being taken or given back. visit must not wait for anything.
-func (s *slots) each(visit func(*holder)) {
+// are just being taken or given back, whose number it returns. visit must not wait
+// for anything.
+func (s *slots) each(visit func(*holder)) (skipped int) {
 	for t := s.table.Load(); t != nil; t = t.older.Load() {
 		for i := range t.slots {
 			sl := &t.slots[i]
@@ -217,7 +239,10 @@ func (s *slots) each(visit func(*holder)) {
 					visit(sl.holder)
 				}
 				sl.put(w)
+			} else if stateOf(w) == slotBusy {
+				skipped++
 			}
 		}
 	}
+	return skipped
 }

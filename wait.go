@@ -20,7 +20,8 @@ type answer struct {
 // waiting is one call in line, and what wakes it.
 type waiting struct {
 	admit.Waiter
-	woken chan struct{} // fresh for each wait: a pooled one would carry a testing/synctest bubble's into the world outside
+	woken chan struct{}   // fresh for each wait: a pooled one would carry a testing/synctest bubble's into the world outside
+	gone  <-chan struct{} // the context's
 	lease Lease
 	keep  bool
 }
@@ -36,9 +37,7 @@ func (g *Gate) acquireSlow(ctx context.Context, s *settings, call *Call, a admit
 		return Lease{}, g.refusal(ctx, s, call, ans)
 	}
 	l := g.keepGranted(s, call, ans)
-	if len(s.Observers) > 0 {
-		g.emitDecision(s, call, Accepted, ans.waited, ans.gauge)
-	}
+	g.emitAccepted(s, call, ans, l)
 	return l, nil
 }
 
@@ -83,6 +82,7 @@ func (g *Gate) turnAway(ctx context.Context, s *settings, call *Call, waited tim
 // wait if need be.
 func (g *Gate) enter(ctx context.Context, s *settings, a admit.Arrival) answer {
 	keep := s.keep || a.Link || a.Cost > 1
+	gone := ctx.Done() // before the lock: whatever ctx does in it, nothing is taken yet
 	now := clock()
 	if d, ok := ctx.Deadline(); ok {
 		a.Deadline = onClock(now, d)
@@ -90,7 +90,7 @@ func (g *Gate) enter(ctx context.Context, s *settings, a admit.Arrival) answer {
 	g.lock()
 	v := g.machine.Arrive(now, a)
 	if v == admit.Queued {
-		w := &waiting{woken: make(chan struct{}, 1), keep: keep}
+		w := &waiting{woken: make(chan struct{}, 1), gone: gone, keep: keep}
 		w.Owner = w
 		g.machine.Join(now, a, &w.Waiter)
 		g.alarm.setLocked(g, now, w.Until())
@@ -121,16 +121,13 @@ func (g *Gate) grantLocked(cost int, keep bool) Lease {
 // says who was first, and a verdict once given stands, with one exception: a grant
 // whose caller has left meanwhile is handed on to the next in line.
 func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time) answer {
-	if done := ctx.Done(); done == nil {
-		<-w.woken
-	} else {
-		select {
-		case <-w.woken:
-		case <-done:
-		}
-		if ctx.Err() != nil {
+	select {
+	case <-w.woken:
+		if w.gone != nil && ctx.Err() != nil {
 			g.leave(ctx, w)
 		}
+	case <-w.gone:
+		g.leave(ctx, w)
 	}
 	return answer{
 		verdict: w.Verdict(), at: arrived.Add(w.Waited()), waited: w.Waited(),

@@ -34,7 +34,7 @@ func reportOverdue(g *Gate, now time.Time) (next time.Time, after func()) {
 		return next, nil
 	}
 	var overdue []holder
-	g.slots.each(func(h *holder) {
+	skipped := g.slots.each(func(h *holder) {
 		due := h.since.Add(s.MaxHold)
 		switch {
 		case h.since.IsZero() || h.overdue:
@@ -45,10 +45,16 @@ func reportOverdue(g *Gate, now time.Time) (next time.Time, after func()) {
 			next = due
 		}
 	})
+	if soon := now.Add(lookAgain); skipped > 0 && (next.IsZero() || soon.Before(next)) {
+		next = soon
+	}
 	g.overdue.Add(uint64(len(overdue)))
 	at := g.machine.Gauge()
 	return next, func() { g.emitOverdue(s, overdue, now, at) }
 }
+
+// lookAgain is when leases are looked at that somebody was just taking or giving back.
+const lookAgain = time.Millisecond
 
 func (g *Gate) emitOverdue(s *settings, overdue []holder, now time.Time, at admit.Gauge) {
 	for _, h := range overdue {

@@ -27,6 +27,7 @@ func (m *Machine) setLimit(now time.Time, n int) {
 	if m.cfg.Limiter != nil {
 		m.observe(now, &Observation{Kind: Changed})
 	}
+	m.follow(now)
 	m.dispatch(now)
 	m.settle(now)
 }

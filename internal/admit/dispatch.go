@@ -12,9 +12,12 @@ func (m *Machine) sweep(now time.Time) {
 }
 
 // dispatch starts whoever is at the head and fits, in order, and passes over
-// those whose time is up.
+// those whose time is up. The limiter's word about one goes for the next.
 func (m *Machine) dispatch(now time.Time) {
 	for w := m.line.head; w != nil; w = m.line.head {
+		if m.follow(now) {
+			continue // the head may have been refused by it
+		}
 		switch {
 		case !w.until.After(now):
 			m.decide(now, w, w.expiry)
@@ -71,7 +74,5 @@ func (m *Machine) move(now time.Time) {
 // settle ends an event: from here to the next one the gate is full or it is not.
 func (m *Machine) settle(now time.Time) {
 	m.move(now)
-	if m.measures() {
-		m.rate.advance(now, m.full())
-	}
+	m.rate.advance(now, m.measures() && m.full())
 }

@@ -206,14 +206,12 @@ func (m *model) drain(now time.Time) {
 }
 
 func (m *model) settle(now time.Time) {
-	if m.cfg.MaxWait == 0 && !m.cfg.Measure {
-		return
-	}
 	if m.full && now.After(m.since) {
 		m.spans = append(m.spans, modelSpan{seconds: now.Sub(m.since).Seconds()})
 	}
 	m.since = now
-	m.full = len(m.line) > 0 || m.inFlight() >= min(m.limit, m.slots)
+	measures := m.cfg.MaxWait > 0 || m.cfg.Measure
+	m.full = measures && (len(m.line) > 0 || m.inFlight() >= min(m.limit, m.slots))
 }
 
 // hopeless computes μ from the whole history and the chance from the definition.

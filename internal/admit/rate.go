@@ -30,16 +30,23 @@ const (
 )
 
 // advance counts the time since the last event as full or not and notes whether
-// the gate is full from now on. A clock that stands still or runs backwards
-// (another fake clock, say) counts nothing.
+// the gate is full from now on. Events come in the order of the lock, and some read
+// the clock before they had it: one that is a little behind counts nothing and does
+// not turn the time back, or the next would count it twice. A jump to another clock
+// (a fake one, or out of it) counts nothing either.
 func (r *rate) advance(now time.Time, full bool) {
-	if r.full {
-		if dt := now.Sub(r.since); dt > 0 {
-			r.seconds += dt.Seconds()
-		}
+	dt := now.Sub(r.since)
+	if r.full && dt > 0 && dt < anotherClock {
+		r.seconds += dt.Seconds()
 	}
-	r.full, r.since = full, now
+	if dt > 0 || dt < -anotherClock {
+		r.since = now
+	}
+	r.full = full
 }
+
+// anotherClock is a step that no clock takes.
+const anotherClock = 30 * 24 * time.Hour
 
 // depart counts one departure; it is called before the event's own advance.
 func (r *rate) depart() {
