@@ -3,7 +3,7 @@ module example.com/forebay/examples/shop
 go 1.26.0
 
 require (
-	example.com/forebay v0.0.0-00010101000000-000000000000
+	example.com/forebay v0.0.0
 	modernc.org/sqlite v1.62.0
 )
 

@@ -51,7 +51,7 @@ func (c statusCmd) Run(s streams) error {
 		return err
 	}
 	for _, g := range answer.Gates {
-		if g.Available == 0 {
+		if g.Available == 0 && g.Capacity > 0 { // a closed gate is not full
 			return exit(exitSaturated)
 		}
 	}

@@ -26,7 +26,7 @@ func (a *answer) WriteHeader(status int) {
 		if h["Content-Type"] == nil {
 			h["Content-Type"] = nil // else net/http guesses one
 		}
-		if r := a.exchange.request; r.ContentLength != 0 && r.ProtoMajor == 1 && !a.exchange.upload.whole() {
+		if a.exchange.unfinished() {
 			// In full duplex net/http does not look whether the rest of the body is well
 			// formed before it takes what follows for the next request.
 			h["Connection"] = []string{"close"}

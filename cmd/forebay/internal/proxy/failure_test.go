@@ -282,7 +282,11 @@ func TestEarlyAnswer(t *testing.T) {
 	g := inFront(t, up, nil)
 	c := g.dial()
 	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\nbegin")
-	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	r := bufio.NewReader(c)
+	res, err := http.ReadResponse(r, nil)
+	if _, stays := io.Copy(io.Discard, r); stays != nil {
+		t.Errorf("the connection is kept for the rest: %v", stays)
+	}
 	if err != nil || res.StatusCode != 413 {
 		t.Errorf("%v, %v: want 413 although the body is not there", res, err)
 	}

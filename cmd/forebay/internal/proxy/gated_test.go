@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -125,6 +127,63 @@ func TestUpstreamNeverSeesMoreThanTheLimit(t *testing.T) {
 	eventually(t, "nothing is in flight", func() bool { s := gate.Stats(); return s.InUse == 0 && s.Waiting == 0 })
 	if n := int64(len(g.results)); n != ok.Load() {
 		t.Errorf("%d results for %d requests", n, ok.Load())
+	}
+}
+
+// TestConservation: whatever ends a request, it is reported once and its slot is
+// free.
+func TestConservation(t *testing.T) {
+	noLeaks(t)
+	const limit, clients, each = 4, 8, 40
+	up := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		switch _, _ = io.Copy(io.Discard, r.Body); r.URL.Path {
+		case "/slow":
+			<-time.After(3 * time.Millisecond)
+		case "/dies":
+			panic(http.ErrAbortHandler)
+		case "/half":
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		case "/endless":
+			for r.Context().Err() == nil {
+				_, _ = w.Write(make([]byte, 1000))
+			}
+		}
+	})
+	gate := newGate(t, forebay.Config{Name: "g", MaxInFlight: limit, MaxWait: 50 * time.Millisecond})
+	g := inFront(t, up, nil, gate.Wrap)
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(seed), uint64(i)))
+			tr := &http.Transport{}
+			if i%2 == 1 {
+				tr = h2c()
+			}
+			defer tr.CloseIdleConnections()
+			for range each {
+				path := []string{"/", "/slow", "/dies", "/half", "/endless"}[random.IntN(5)]
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.IntN(8000))*time.Microsecond)
+				r, _ := http.NewRequestWithContext(ctx, []string{"GET", "POST"}[random.IntN(2)], "http://"+g.addr+path, strings.NewReader("body"))
+				if res, err := tr.RoundTrip(r); err == nil {
+					_, _ = io.Copy(io.Discard, res.Body)
+					_ = res.Body.Close()
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, "nothing is in flight", func() bool { s := gate.Stats(); return s.InUse == 0 && s.Waiting == 0 })
+	if s := gate.Stats(); uint64(len(g.results)) != uint64(s.Accepted) {
+		t.Errorf("%d results for %d accepted requests", len(g.results), s.Accepted)
+	}
+	for range limit {
+		g.get("GET", "/", nil)
 	}
 }
 

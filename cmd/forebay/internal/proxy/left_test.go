@@ -64,7 +64,7 @@ func TestCallerLeavesInItsUpload(t *testing.T) {
 	}
 }
 
-// TestSL02ClientClosesAStreamHalfWay: aborted, not an error, nothing glued on.
+// TestSL02ClientClosesAProxiedStreamHalfWay: aborted, not an error, nothing glued on.
 func TestSL02ClientClosesAProxiedStreamHalfWay(t *testing.T) {
 	noLeaks(t)
 	gone := make(chan bool, 1)

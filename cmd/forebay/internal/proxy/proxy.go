@@ -32,6 +32,8 @@ type Config struct {
 	// TrustRequestID keeps the id that a stranger sends, if it is harmless. Else only
 	// a trusted proxy's is kept.
 	TrustRequestID bool
+	// NewRequestIDs gives every request a new id, whoever it comes from.
+	NewRequestIDs bool
 	// IdlePerHost is how many connections to the upstream are kept for the next
 	// request: as many as may be in flight, the sum of the gates' limits. 0 means 64.
 	IdlePerHost int

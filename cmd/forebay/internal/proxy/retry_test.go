@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -78,7 +79,7 @@ func TestOP06FirstWriteFails(t *testing.T) {
 	var dialed []*stubborn
 	var mu sync.Mutex
 	dial := g.proxy.transports.http.DialContext
-	g.proxy.transports.http.DialContext = func(ctx ctxt, network, addr string) (net.Conn, error) {
+	g.proxy.transports.http.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err

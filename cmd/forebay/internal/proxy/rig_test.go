@@ -71,8 +71,7 @@ func noLeaks(t testing.TB) {
 		var g, f int
 		defer func() {
 			if t.Failed() && g > goroutines {
-				all := make([]byte, 1<<16)
-				t.Logf("%s", all[:runtime.Stack(all, true)])
+				t.Log(stacks())
 			}
 		}()
 		eventually(t, fmt.Sprintf("back to %d goroutines and %d descriptors", goroutines, files), func() bool {
@@ -323,4 +322,16 @@ func prefixes(list ...string) (ps []netip.Prefix) {
 
 func trust(list ...string) func(*Config) {
 	return func(c *Config) { c.TrustedProxies = prefixes(list...) }
+}
+
+// h2c is a client that speaks HTTP/2 without encryption.
+func h2c() *http.Transport {
+	tr := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
+	tr.Protocols.SetUnencryptedHTTP2(true)
+	return tr
+}
+
+func stacks() string {
+	all := make([]byte, 1<<20)
+	return string(all[:runtime.Stack(all, true)])
 }

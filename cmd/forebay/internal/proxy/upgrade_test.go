@@ -67,7 +67,7 @@ func TestUpgradePassesThrough(t *testing.T) {
 	g.noMore()
 }
 
-// TestSL08ProxiedUpgradeHoldsItsSlot: for its whole life, as in process, and not
+// TestSL08ProxiedStreamsHoldTheirSlot: for its whole life, as in process, and not
 // for longer.
 func TestSL08ProxiedStreamsHoldTheirSlot(t *testing.T) {
 	noLeaks(t)

@@ -98,3 +98,12 @@ func (s *Server) Overrides() []admin.Override {
 	slices.SortFunc(all, func(a, b admin.Override) int { return cmp.Compare(a.Gate, b.Gate) })
 	return all
 }
+
+// dropOverrides ends the waiting for the end of overrides.
+func (s *Server) dropOverrides() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.overrides {
+		s.dropLocked(o)
+	}
+}

@@ -74,20 +74,17 @@ func (s *Server) reloadOnce() error {
 	if old.proxy != now.proxy {
 		old.proxy.Close()
 	}
-	if s.Draining() {
-		s.drainGates()
-	}
 	return nil
 }
 
-// apply changes the gates that stay. What could be wrong with a configuration was
+// apply changes the gates that stay or come back. What could be wrong with a configuration was
 // checked when it was read, so nothing of this fails half way.
 func (s *Server) apply(old, now *state) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range now.cfg.Gates {
 		c := &now.cfg.Gates[i]
-		g := old.gate(c.Name)
+		g := now.gate(c.Name)
 		o := s.overrides[c.Name]
 		if o != nil && o.until.IsZero() {
 			s.dropLocked(o)
@@ -99,7 +96,6 @@ func (s *Server) apply(old, now *state) error {
 			want = o.units
 		}
 		switch {
-		case g == nil:
 		case changed(old.cfg.Gate(c.Name), c):
 			if err := g.ReconfigureAt(s.gateConfig(*c), want); err != nil {
 				return err

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
@@ -25,13 +24,16 @@ func (s *Server) Run(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return 2, errors.Join(err, s.log.Close())
 	}
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP) // to the end: without a taker it would end a program that drains
+	defer signal.Stop(hup)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	requests, cut := context.WithCancel(context.Background())
 	defer cut()
 	servers := s.serve(requests, data, control)
 	var watching sync.WaitGroup
-	watching.Go(func() { s.watch(ctx) })
+	watching.Go(func() { s.watch(ctx, hup) })
 	s.announce(data, control)
 	<-ctx.Done()
 	stop() // a second signal ends the program at once
@@ -53,6 +55,9 @@ func (s *Server) serve(requests context.Context, data, control net.Listener) *se
 		data:    proxy.Server(s, limits),
 		control: proxy.Server(s.AdminHandler(isLoopback(control)), limits),
 	}
+	waiting := new(fresh)
+	run.data.ConnState = waiting.note
+	run.data.RegisterOnShutdown(waiting.close)
 	run.data.BaseContext = func(net.Listener) context.Context { return requests }
 	for _, x := range []struct {
 		srv *http.Server
@@ -82,59 +87,5 @@ func (s *Server) announce(data, control net.Listener) {
 func (s *Server) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		s.logger().Warn("the service manager was not told", "state", state, "error", err.Error())
-	}
-}
-
-// leave stops admitting, lets the rest finish, and ends what has not by
-// drain_timeout. New requests are answered as draining meanwhile.
-func (s *Server) leave(run *servers, cut context.CancelFunc) int {
-	patience := s.Config().DrainTimeout
-	s.logger().Info("draining before exit", "timeout", patience.String())
-	s.notify(daemon.SdNotifyStopping)
-	s.reloading.Lock() // no reload brings back gates that admit
-	s.leaving.Store(true)
-	s.reloading.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var draining sync.WaitGroup
-	for _, g := range s.Gates() {
-		draining.Go(func() { _ = g.Drain(ctx) }) // what is left is counted below
-	}
-	draining.Wait()
-	err := run.data.Shutdown(ctx)
-	left := s.inFlight()
-	if err != nil || left > 0 {
-		s.logger().Error("drain_timeout is over; ending what still runs", "in_flight", left, "timeout", patience.String())
-		cut()
-		_ = run.data.Close()
-	}
-	s.settle()
-	_ = run.control.Close() // it has nothing to finish
-	run.done.Wait()
-	s.state.Load().proxy.Close()
-	if err != nil || left > 0 {
-		return 1
-	}
-	s.logger().Info("drained; bye")
-	return 0
-}
-
-func (s *Server) inFlight() (calls int) {
-	for _, g := range s.Gates() {
-		calls += g.Stats().Calls
-	}
-	return calls
-}
-
-// settlePatience is what handlers get to notice that they were ended.
-const settlePatience = time.Second
-
-// settle waits for the handlers that were ended to give their slots back, so that the
-// last lines of the log are true.
-func (s *Server) settle() {
-	ctx, cancel := context.WithTimeout(context.Background(), settlePatience)
-	defer cancel()
-	for _, g := range s.Gates() {
-		_ = g.Drain(ctx)
 	}
 }

@@ -1,11 +1,11 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,11 +36,15 @@ type Server struct {
 	state   atomic.Pointer[state]
 	leaving atomic.Bool // on the way out
 
-	reloading sync.Mutex // one reload at a time
+	running crowd // requests on the data port
+	health  *admin.Health
+
+	reloading sync.Mutex // what changes gates: reloads, overrides, drains; one at a time
 
 	mu        sync.Mutex // guards what follows
 	draining  bool       // by POST /drain
 	overrides map[string]*override
+	retired   []*forebay.Gate // gone by a reload, some with calls that still run
 	reload    reloadResult
 }
 
@@ -55,12 +59,19 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, log: log, metrics: telemetry.NewMetrics(log), started: time.Now(), overrides: map[string]*override{}}
+	s := &Server{
+		opts: o, log: log, metrics: telemetry.NewMetrics(log), started: time.Now(),
+		running: newCrowd(), overrides: map[string]*override{},
+	}
 	st, err := s.build(cfg, nil)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	return s, s.show(nil, st)
+	if err := s.show(nil, st); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	s.health = admin.NewHealth(s)
+	return s, nil
 }
 
 func logOptions(l config.Log) telemetry.Options {
@@ -72,13 +83,49 @@ func (s *Server) Config() *config.Config { return s.state.Load().cfg }
 
 // ServeHTTP answers on the data port.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.running.enter()
+	defer s.finished()
 	s.state.Load().handler.ServeHTTP(w, r)
 }
 
-// AdminHandler answers on the admin port.
+// finished ends a request. A panic is a bug here: its stack is logged, and the
+// connection is ended as net/http does it, who keeps silent.
+func (s *Server) finished() {
+	p := recover()
+	s.running.leave()
+	if p == nil {
+		return
+	}
+	if p != http.ErrAbortHandler {
+		s.log.Paced().Error("a handler panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// keyed is the handler of the admin port for one token.
+type keyed struct {
+	http.Handler
+	token string
+}
+
+// AdminHandler answers on the admin port, to whoever has the token that the
+// configuration in force names.
 func (s *Server) AdminHandler(loopback bool) http.Handler {
-	return admin.Handler(s, s.metrics.Handler(), admin.Options{
-		Token: s.Config().Admin.Token, Loopback: loopback, Anonymise: s.log.Anonymise,
+	scrape := s.metrics.Handler()
+	make := func(token string) *keyed {
+		return &keyed{token: token, Handler: admin.Handler(s, scrape, admin.Options{
+			Token: token, Loopback: loopback, Anonymise: s.log.Anonymise,
+		})}
+	}
+	var inForce atomic.Pointer[keyed]
+	inForce.Store(make(s.Config().Admin.Token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		k := inForce.Load()
+		if token := s.Config().Admin.Token; k.token != token {
+			k = make(token)
+			inForce.Store(k)
+		}
+		k.ServeHTTP(w, r)
 	})
 }
 
@@ -86,45 +133,6 @@ func (s *Server) logger() *slog.Logger { return s.log.Logger() }
 
 // Gates returns the gates in force, in the order of the configuration.
 func (s *Server) Gates() []*forebay.Gate { return s.state.Load().gates }
-
-// Drain stops admitting, without exit. It does not wait.
-func (s *Server) Drain() {
-	s.mu.Lock()
-	s.draining = true
-	s.mu.Unlock()
-	s.drainGates()
-	s.logger().Info("draining", "by", "operator")
-}
-
-// drainGates tells every gate to drain and waits for none.
-func (s *Server) drainGates() {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, g := range s.Gates() {
-		_ = g.Drain(ended) // it says that calls are in flight, which is no news
-	}
-}
-
-// Resume ends a drain by [Server.Drain].
-func (s *Server) Resume() {
-	s.mu.Lock()
-	s.draining = false
-	s.mu.Unlock()
-	if s.leaving.Load() {
-		return
-	}
-	for _, g := range s.Gates() {
-		g.Resume()
-	}
-	s.logger().Info("admitting again", "by", "operator")
-}
-
-// Draining reports whether nobody is admitted, on the way out included.
-func (s *Server) Draining() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.draining || s.leaving.Load()
-}
 
 // Info says what runs.
 func (s *Server) Info() admin.Info {

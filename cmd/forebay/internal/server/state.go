@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"example.com/forebay"
-	"example.com/forebay/cmd/forebay/internal/admin"
 	"example.com/forebay/cmd/forebay/internal/config"
 	"example.com/forebay/cmd/forebay/internal/proxy"
 )
@@ -29,6 +29,9 @@ func (s *Server) build(cfg *config.Config, old *state) (*state, error) {
 	for _, c := range cfg.Gates {
 		g := old.gate(c.Name)
 		if g == nil {
+			g = s.retiredGate(c.Name)
+		}
+		if g == nil {
 			var err error
 			if g, err = s.newGate(c); err != nil {
 				return nil, err
@@ -43,22 +46,25 @@ func (s *Server) build(cfg *config.Config, old *state) (*state, error) {
 	}
 	st.proxy = old.sameProxy(cfg)
 	if st.proxy == nil {
-		st.proxy = proxy.New(proxyConfig(cfg))
+		pc := proxyConfig(cfg)
+		pc.Done = s.ended
+		st.proxy = proxy.New(pc)
 	}
 	st.handler = s.handler(st)
 	return st, nil
 }
 
-// newGate makes a gate. It is closed before anybody can come to it, if it is to be.
+// newGate makes a gate. If it is to be closed, or everybody is refused just now, it is
+// so before anybody can come to it.
 func (s *Server) newGate(c config.Gate) (*forebay.Gate, error) {
 	g, err := forebay.New(s.gateConfig(c))
 	if err != nil {
 		return nil, err
 	}
-	if c.Closed {
-		return g, g.SetLimit(0)
+	if s.Draining() {
+		startDrain(g)
 	}
-	return g, nil
+	return g, g.SetLimit(limit(&c))
 }
 
 // gateConfig is what the library is given: the program always tracks, so that it can
@@ -98,7 +104,9 @@ func proxyConfig(cfg *config.Config) proxy.Config {
 	return proxy.Config{
 		Upstream: cfg.Upstream, ResponseTimeout: cfg.Timeouts.UpstreamResponse,
 		TrustedProxies: cfg.TrustedProxies, IdlePerHost: idle,
-		RequestIDHeader: cfg.RequestID.Header, TrustRequestID: cfg.RequestID.Trust == config.TrustEverybody,
+		RequestIDHeader: cfg.RequestID.Header,
+		TrustRequestID:  cfg.RequestID.Trust == config.TrustEverybody,
+		NewRequestIDs:   cfg.RequestID.Trust == config.TrustNobody,
 	}
 }
 
@@ -118,31 +126,53 @@ func (s *Server) handler(st *state) http.Handler {
 	return st.proxy.Identify(s.metrics.Requests.Wrap(inner, route))
 }
 
-// answers are the routes that the program answers itself.
+// answers are the routes that the program answers itself: with its health, as /health
+// on the admin port does.
 func (st *state) answers(s *Server) map[string]http.Handler {
 	answers := map[string]http.Handler{}
 	for _, r := range st.cfg.Routes {
 		if r.Answer != "" {
-			answers[r.Match] = s.health(st)
+			answers[r.Match] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.health.ServeHTTP(w, r) })
 		}
 	}
 	return answers
 }
 
-// health answers on the data port as /health does on the admin port.
-func (s *Server) health(*state) http.Handler { return admin.NewHealth(s) }
-
 // show puts a state in force and tells the metrics which gates it has.
 func (s *Server) show(old, now *state) error {
 	s.state.Store(now)
 	if old != nil {
-		for _, g := range old.gates {
-			if now.gate(g.Name()) != g {
-				s.metrics.Gates.Unwatch(g)
-			}
-		}
+		gone := slices.DeleteFunc(slices.Clone(old.gates), now.has)
+		s.metrics.Gates.Unwatch(gone...)
+		s.retire(gone, now)
 	}
 	return s.metrics.Gates.Watch(now.gates...)
+}
+
+func (st *state) has(g *forebay.Gate) bool { return st.gate(g.Name()) == g }
+
+// retire keeps gates that are gone while they have calls, for a drain, and for a
+// reload that brings them back: calls that still run then count. Those just gone are
+// kept in any case, since a request may have found them and be about to ask.
+func (s *Server) retire(gone []*forebay.Gate, now *state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retired = slices.DeleteFunc(s.retired, func(g *forebay.Gate) bool {
+		st := g.Stats()
+		return now.has(g) || st.Calls+st.Waiting == 0
+	})
+	s.retired = append(s.retired, gone...)
+}
+
+func (s *Server) retiredGate(name string) *forebay.Gate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.retired {
+		if g.Name() == name {
+			return g
+		}
+	}
+	return nil
 }
 
 // changed reports whether a gate's configuration is another one.
@@ -161,7 +191,7 @@ func limit(c *config.Gate) int {
 	return c.MaxInFlight
 }
 
-// checkFixed names what a reload cannot change.
+// checkFixed names what a reload cannot change: what net/http is given at the start.
 func checkFixed(old, now *config.Config) error {
 	var problems config.Problems
 	fixed := func(key, was, is string) {
@@ -170,12 +200,14 @@ func checkFixed(old, now *config.Config) error {
 			problems = append(problems, config.Problem{
 				File: now.Path, Line: at.Line, Col: at.Col,
 				What:   fmt.Sprintf("%s is %s, and a reload cannot change it from %s", key, is, was),
-				Remedy: "restart the program to listen elsewhere",
+				Remedy: "restart the program to change it",
 			})
 		}
 	}
 	fixed("listen", old.Listen.Address, now.Listen.Address)
 	fixed("admin", old.Admin.Address, now.Admin.Address)
+	fixed("timeouts.read_header", old.Timeouts.ReadHeader.String(), now.Timeouts.ReadHeader.String())
+	fixed("timeouts.idle", old.Timeouts.Idle.String(), now.Timeouts.Idle.String())
 	if len(problems) > 0 {
 		return problems
 	}

@@ -1,30 +1,31 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/fsnotify/fsnotify"
+
+	"example.com/forebay/cmd/forebay/internal/config"
 )
 
-// quiet is how long a file must not change before it is read: editors write in
-// several steps, and a file that is caught half written is a mistake that is told for
-// nothing. Half of it catches slow editors, twice is felt.
-const quiet = 250 * time.Millisecond
+const (
+	// quiet is how long a file must not change before it is read: editors write in
+	// several steps, and a file that is caught half written is a mistake that is told
+	// for nothing. Half of it catches slow editors, twice is felt.
+	quiet = 250 * time.Millisecond
+	// longest is how long a change waits for quiet when the folder never is.
+	longest = 2 * time.Second
+)
 
 // watch reloads on SIGHUP and when the file has changed, until ctx ends.
-func (s *Server) watch(ctx context.Context) {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	file := newFileWatch(s.Config().Path)
+func (s *Server) watch(ctx context.Context, hup <-chan os.Signal) {
+	cfg := s.Config()
+	file := newFileWatch(cfg.Path, cfg.Hash)
 	defer file.close()
 	if file.err != nil {
 		s.logger().Warn("the file is not watched; SIGHUP and POST /reload still reload it", "error", file.err.Error())
@@ -34,15 +35,23 @@ func (s *Server) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-hup:
-			s.reloadNoted(ctx)
 			file.read()
-		case <-file.events():
-			file.settle.Reset(quiet)
+			s.reloadNoted(ctx)
+		case e, open := <-file.events:
+			file.note(e, open)
+		case <-file.errors: // some events were lost
+			file.noticed()
 		case <-file.settle.C:
-			if file.read() {
-				s.reloadNoted(ctx)
-			}
+			s.reloadChanged(ctx, file)
+		case <-file.latest.C:
+			s.reloadChanged(ctx, file)
 		}
+	}
+}
+
+func (s *Server) reloadChanged(ctx context.Context, file *fileWatch) {
+	if file.read() {
+		s.reloadNoted(ctx)
 	}
 }
 
@@ -57,55 +66,82 @@ func (s *Server) reloadNoted(ctx context.Context) {
 // the swap of a symbolic link, and tells a change by the content.
 type fileWatch struct {
 	path    string
-	watcher *fsnotify.Watcher // nil: nothing is watched
-	settle  *time.Timer
-	content []byte
+	hash    string // of the content that was tried last
+	watcher *fsnotify.Watcher
+	events  chan fsnotify.Event // nil: nothing is watched
+	errors  chan error
+	settle  *time.Timer // after the last event
+	latest  *time.Timer // after the first one
+	pending bool        // both run
 	err     error
 }
 
-func newFileWatch(path string) *fileWatch {
-	f := &fileWatch{path: path, settle: time.NewTimer(0)}
-	if !f.settle.Stop() {
-		<-f.settle.C
-	}
+// newFileWatch watches a file whose content was read before, with the given hash. It
+// looks once whether that has changed since.
+func newFileWatch(path, hash string) *fileWatch {
+	f := &fileWatch{path: path, hash: hash, settle: stopped(), latest: stopped()}
 	if path == "" {
 		return f
 	}
-	f.content, _ = os.ReadFile(path)
 	watcher, err := fsnotify.NewWatcher()
-	if err == nil {
-		if err = watcher.Add(filepath.Dir(path)); err == nil {
-			f.watcher = watcher
-			return f
-		}
-		_ = watcher.Close()
+	if err != nil {
+		f.err = err
+		return f
 	}
-	f.err = err
+	if f.err = watcher.Add(filepath.Dir(path)); f.err != nil {
+		_ = watcher.Close() // it watches nothing
+		return f
+	}
+	f.watcher, f.events, f.errors = watcher, watcher.Events, watcher.Errors
+	f.noticed()
 	return f
 }
 
-// events tells that something in the folder has changed.
-func (f *fileWatch) events() <-chan fsnotify.Event {
-	if f.watcher == nil {
-		return nil
+func stopped() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// note looks at an event in the folder. What is written to other files there, a log
+// for instance, is not ours; what is renamed may be a link on the way to our file.
+func (f *fileWatch) note(e fsnotify.Event, open bool) {
+	if !open {
+		f.events, f.errors = nil, nil
+		return
 	}
-	return f.watcher.Events
+	const moved = fsnotify.Create | fsnotify.Rename | fsnotify.Remove
+	if filepath.Base(e.Name) == filepath.Base(f.path) || e.Op&moved != 0 {
+		f.noticed()
+	}
+}
+
+func (f *fileWatch) noticed() {
+	f.settle.Reset(quiet)
+	if !f.pending {
+		f.pending = true
+		f.latest.Reset(longest)
+	}
 }
 
 // read reports whether the content is another one than last time. A file that cannot
 // be read just now, because it is being replaced, is left alone.
 func (f *fileWatch) read() bool {
+	f.settle.Stop()
+	f.latest.Stop()
+	f.pending = false
 	now, err := os.ReadFile(f.path)
-	if err != nil || bytes.Equal(now, f.content) {
+	if err != nil || config.HashOf(now) == f.hash {
 		return false
 	}
-	f.content = now
+	f.hash = config.HashOf(now)
 	return true
 }
 
 func (f *fileWatch) close() {
 	f.settle.Stop()
+	f.latest.Stop()
 	if f.watcher != nil {
-		_ = f.watcher.Close()
+		_ = f.watcher.Close() // nothing more is asked of it
 	}
 }

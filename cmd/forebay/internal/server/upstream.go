@@ -1,0 +1,26 @@
+package server
+
+import (
+	"net/http"
+
+	"example.com/forebay"
+	"example.com/forebay/cmd/forebay/internal/proxy"
+	"example.com/forebay/cmd/forebay/internal/telemetry"
+)
+
+// ended logs a request that was admitted and did not get its whole answer. Both
+// kinds can come in storms, so each makes ten lines a second at most.
+func (s *Server) ended(r proxy.Result) {
+	switch {
+	case r.Err == nil || r.Status == 0: // a panic is logged where it ends
+	case r.Status != forebay.StatusClientClosedRequest:
+		s.log.Paced().Warn("the upstream did not answer as it should", "status", r.Status,
+			"request_id", idOf(r.Request), "upstream_ms", r.Upstream.Milliseconds(), "error", r.Err.Error())
+	case s.Config().Log.Decisions != telemetry.DecisionsOff:
+		s.log.Paced().Info("the caller left", "status", r.Status,
+			"request_id", idOf(r.Request), "upstream_ms", r.Upstream.Milliseconds())
+	}
+}
+
+// idOf returns the id of a request that the proxy has identified.
+func idOf(r *http.Request) string { return r.Header.Get("X-Request-Id") }
