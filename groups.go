@@ -31,8 +31,9 @@ type GroupsConfig struct {
 	Observers []Observer
 }
 
-// Groups maps requests to gates by route. It is safe for concurrent use and never
-// changes; a new configuration is a new Groups around the same gates.
+// Groups maps requests to gates by route. Make one with [NewGroups], the zero value
+// is not usable; it is safe for concurrent use and never changes: a new
+// configuration is a new Groups around the same gates.
 //
 // A path can be read in several ways: as sent, decoded, cleaned of // and .. and
 // \ and ;parameters, in another case. Which one the application behind takes is
