@@ -100,15 +100,6 @@ func (l *httpEvents) outcomes() (all []Outcome) {
 	return all
 }
 
-func (l *httpEvents) decisions() (all []Decision) {
-	for _, e := range l.all() {
-		if e.Kind == EventDecided {
-			all = append(all, e.Decision)
-		}
-	}
-	return all
-}
-
 // touchedWriter counts what is done to it, and knows nothing but the least.
 type touchedWriter struct {
 	header                 http.Header
