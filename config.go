@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -117,15 +118,9 @@ func validName(s string) bool {
 	if len(s) == 0 || len(s) > maxName {
 		return false
 	}
-	for _, r := range []byte(s) {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		case r == '-', r == '_', r == '.', r == '/', r == ':':
-		default:
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !isAlphanumeric(r) && !strings.ContainsRune("-_./:", r)
+	})
 }
 
 // settings is a validated configuration with what follows from it. It is never

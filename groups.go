@@ -182,10 +182,7 @@ func (gs *Groups) lookup(r *http.Request, room []*Gate) (route string, gates []*
 // Wrap puts the gates in front of next, each request passing those of its route.
 // See [Gate.Wrap]; the route in events is the pattern of the Route.
 func (gs *Groups) Wrap(next http.Handler) http.Handler {
-	if next == nil {
-		panic("forebay: Wrap of a nil handler")
-	}
-	run := func(w http.ResponseWriter, r *http.Request, _ Lease) { next.ServeHTTP(w, r) }
+	run := withoutLease(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var room [maxGates]*Gate
 		route, gates := gs.lookup(r, room[:0])
