@@ -44,7 +44,7 @@ func occupy(t testing.TB, g *Gate) (leave func()) {
 	}
 }
 
-// until waits for a condition that other goroutines bring about.
+// waitUntil waits for a condition that other goroutines bring about.
 func waitUntil(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for start := time.Now(); !condition(); runtime.Gosched() {
