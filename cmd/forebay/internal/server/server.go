@@ -36,7 +36,7 @@ type Server struct {
 	state   atomic.Pointer[state]
 	leaving atomic.Bool // on the way out
 
-	reloading sync.Mutex // one reload at a time
+	reloading sync.Mutex // guards the order of reloads: one at a time
 
 	mu        sync.Mutex // guards what follows
 	draining  bool       // by POST /drain
