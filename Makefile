@@ -42,7 +42,7 @@ setup: ## Download what the modules and the checks need
 
 .PHONY: format
 format: ## Fail if gofmt would change a file
-	@echo "== gofmt -l ."; bad=$$(gofmt -l .); test -z "$$bad" || { echo "not formatted:"; echo "$$bad"; exit 1; }
+	@echo "== gofmt -s -l ."; bad=$$(gofmt -s -l .); test -z "$$bad" || { echo "not formatted:"; echo "$$bad"; exit 1; }
 
 .PHONY: vet
 vet: ## Run go vet in every module

@@ -54,12 +54,7 @@ func (c *Chain) Acquire(ctx context.Context, call Call) (Lease, error) {
 // Wrap is [Gate.Wrap] for the whole chain. The lease is in the context if any of the
 // gates wants it there.
 func (c *Chain) Wrap(next http.Handler) http.Handler {
-	if next == nil {
-		panic("forebay: Wrap of a nil handler")
-	}
-	return &gated{gates: c.gates, next: func(w http.ResponseWriter, r *http.Request, _ Lease) {
-		next.ServeHTTP(w, r)
-	}}
+	return &gated{gates: c.gates, next: withoutLease(next)}
 }
 
 // acquireAll takes the gates in order. A gate that the call already holds is

@@ -10,7 +10,8 @@ import (
 // refused as busy), up to 1,048,575. Calls that run go on; after a shrink nobody
 // starts until there is room, after a growth exactly the difference of those in
 // line starts. It stays until the next SetLimit, [Gate.Reconfigure], or word of a
-// limiter; a closed gate stays closed whatever a limiter wants. A value out of range changes nothing and is an error.
+// limiter; a closed gate stays closed whatever a limiter wants. A value out of
+// range changes nothing and is an error.
 func (g *Gate) SetLimit(n int) error {
 	if err := g.checkLimit(n); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,17 +27,18 @@ type Config struct {
 	// the backend, where nobody sees them. With a Limiter it is where that starts.
 	MaxInFlight int
 
-	// MaxWait is a call's patience in line. 0 means refuse at once. Tens of
-	// milliseconds smooth bursts: 100 ms is worth 14 % of goodput at full load,
-	// half of it nearly as much. Seconds only make refusals late, and must stay
-	// below every timeout in front.
+	// MaxWait is a call's patience in line, up to 24 h. 0 means refuse at once.
+	// Tens of milliseconds smooth bursts: 100 ms is worth 14 % of goodput at full
+	// load, half of it nearly as much. Seconds only make refusals late, and must
+	// stay below every timeout in front.
 	MaxWait time.Duration
 
-	// MaxWaiting bounds the calls in line. 0 with a MaxWait means twice the limit in
-	// force: half of that refuses ordinary bursts, double fills the line with calls
-	// that time out. Then a call with hardly a chance to be served within
-	// its patience is refused on arrival as well. A number given is a promise: then only
-	// length and patience refuse. Without MaxWait it must be 0.
+	// MaxWaiting bounds the calls in line, up to 1,048,575. 0 with a MaxWait means
+	// twice the limit in force: half of that refuses ordinary bursts, double fills
+	// the line with calls that time out. With 0 a call that has hardly a chance to
+	// be served within its patience is refused on arrival as well; a number given
+	// is a promise, and then only length and patience refuse. Without MaxWait it
+	// must be 0.
 	MaxWaiting int
 
 	// Limiter moves the limit while the gate runs; each gate needs one of its own.
@@ -81,7 +83,7 @@ type Config struct {
 }
 
 const (
-	maxUnits     = 1<<20 - 1 // what fits the tally's fields
+	maxUnits     = 1<<20 - 1 // far above any backend, and far within the core's int32
 	maxName      = 64
 	defaultName  = "gate"
 	longestWait  = 24 * time.Hour
@@ -118,15 +120,9 @@ func validName(s string) bool {
 	if len(s) == 0 || len(s) > maxName {
 		return false
 	}
-	for _, r := range []byte(s) {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		case r == '-', r == '_', r == '.', r == '/', r == ':':
-		default:
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !isAlphanumeric(r) && !strings.ContainsRune("-_./:", r)
+	})
 }
 
 // settings is a validated configuration with what follows from it. It is never

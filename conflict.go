@@ -72,7 +72,7 @@ func examplePath(p, q []segment) string {
 	return path
 }
 
-// comparePatterns tells whether two patterns of one host match some same
+// comparePatterns reports whether two patterns of one host match some same
 // request, and whether one of them matches strictly less than the other. The
 // paths are those of p and q, or both folded.
 func comparePatterns(p, q *pattern, pPath, qPath []segment) (meet, ordered bool) {
@@ -83,7 +83,7 @@ func comparePatterns(p, q *pattern, pPath, qPath []segment) (meet, ordered bool)
 	return meet, pWithin != qWithin
 }
 
-// comparePaths tells whether some path matches both, and whether all that match
+// comparePaths reports whether some path matches both, and whether all that match
 // p match q, and the other way round; without a meeting the latter mean nothing.
 func comparePaths(p, q []segment) (meet, pWithin, qWithin bool) {
 	pWithin, qWithin = true, true
@@ -104,7 +104,7 @@ func comparePaths(p, q []segment) (meet, pWithin, qWithin bool) {
 	return true, pWithin, qWithin
 }
 
-// meets tells whether some text matches both segments. None but the literal ""
+// meets reports whether some text matches both segments. None but the literal ""
 // matches what follows a trailing slash.
 func (s segment) meets(other segment) bool {
 	if s.kind == oneSegment && other.kind == oneSegment {

@@ -14,7 +14,7 @@ type carried struct {
 // does further down is recognised as part of it: a second acquire of the same
 // gate gets a lease that does nothing instead of waiting for itself. [Do] and
 // [Func] do this; [Gate.Wrap] does with [Config.LeaseInContext]. Once the lease is
-// given back the context carries it no more.
+// given back it counts no more, and an acquire takes a slot as any other does.
 func WithLease(ctx context.Context, l Lease) context.Context {
 	if l.slot == nil {
 		return ctx
@@ -79,7 +79,7 @@ func Exempt(ctx context.Context) context.Context {
 type callKey struct{}
 
 // WithCall returns a context that tells [Do] and [Func] about the call: its route,
-// its request id, its cost.
+// its request id, its cost. [Gate.Acquire] and the handlers do not look at it.
 func WithCall(ctx context.Context, c Call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }

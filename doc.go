@@ -33,7 +33,8 @@
 //	granted  = released + leases out
 //
 // A gate has nothing to close. It keeps no goroutine, and a timer only while
-// somebody waits or [Config.MaxHold] watches. It works in testing/synctest bubbles, package-level gates included.
+// somebody waits or [Config.MaxHold] watches. It works in testing/synctest
+// bubbles, package-level gates included.
 //
 // # What it does not do
 //

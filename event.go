@@ -49,6 +49,7 @@ func (k EventKind) String() string {
 // once, and so must be safe for concurrent use; what it costs the call pays. A
 // panic in it is contained and counted in [Stats.ObserverPanics].
 type Observer interface {
+	// Observe is told of one event, which it may keep.
 	Observe(Event)
 }
 

@@ -12,8 +12,8 @@ import (
 
 // Gate admits a bounded number of calls, lets a bounded number wait a bounded
 // time, and refuses the others at once. Make one with [New], the zero value is not
-// usable; it is safe for concurrent use, has nothing to close, and keeps no goroutine and no timer
-// while nobody waits (and no MaxHold watches).
+// usable; it is safe for concurrent use, has nothing to close, keeps no goroutine,
+// and a timer only while somebody waits or [Config.MaxHold] watches.
 type Gate struct {
 	name     string
 	settings atomic.Pointer[settings]
@@ -51,8 +51,9 @@ type Call struct {
 	// RemoteIP is the caller's address.
 	RemoteIP string
 	// Cost is how many units of the gate the call takes; of a chain, of every gate.
-	// 0 means 1. A cost above [Config.MaxInFlight] is refused as too large; below 0
-	// it panics: clamp what you compute from a request.
+	// 0 means 1. A cost above [Config.MaxInFlight], and above the limit in force if
+	// that is higher, is refused as too large; below 0 it panics: clamp what you
+	// compute from a request.
 	Cost int
 }
 
@@ -90,7 +91,8 @@ func (g *Gate) Name() string { return g.name }
 // Acquire returns a lease, or why there is none: a [*RejectedError], or, when
 // the caller left, an error that is [context.Canceled] and the context's cause.
 // It waits in line for at most MaxWait and no longer than ctx lasts. A context
-// that has ended never gets a lease, also if it ends as the slot comes. Give the lease back with [Lease.Release].
+// that has ended never gets a lease, also if it ends as the slot comes. Give the
+// lease back with [Lease.Release].
 //
 // If ctx already carries a live lease of this gate, the call is part of the one
 // that holds it: it gets a lease that does nothing, and counts as nothing.
@@ -226,7 +228,8 @@ func (g *Gate) unlock() {
 }
 
 // settleLocked publishes what callers may know without the lock: that there are
-// slots for them, or that they are refused.
+// slots for them, or that they are refused. It also ends a drain that has nobody
+// left to wait for.
 func (g *Gate) settleLocked() {
 	var refuses admit.Verdict
 	if room, ok := g.machine.Lend(); ok {

@@ -10,7 +10,8 @@ import (
 )
 
 // Gates is a set of gates by name, in the order in which they were configured.
-// It is safe for concurrent use and never changes.
+// Make one with [NewGates], the zero value has none; it is safe for concurrent use
+// and never changes.
 type Gates struct {
 	all    []*Gate
 	byName map[string]*Gate

@@ -31,8 +31,9 @@ type GroupsConfig struct {
 	Observers []Observer
 }
 
-// Groups maps requests to gates by route. It is safe for concurrent use and never
-// changes; a new configuration is a new Groups around the same gates.
+// Groups maps requests to gates by route. Make one with [NewGroups], the zero value
+// is not usable; it is safe for concurrent use and never changes: a new
+// configuration is a new Groups around the same gates.
 //
 // A path can be read in several ways: as sent, decoded, cleaned of // and .. and
 // \ and ;parameters, in another case. Which one the application behind takes is
@@ -181,10 +182,7 @@ func (gs *Groups) lookup(r *http.Request, room []*Gate) (route string, gates []*
 // Wrap puts the gates in front of next, each request passing those of its route.
 // See [Gate.Wrap]; the route in events is the pattern of the Route.
 func (gs *Groups) Wrap(next http.Handler) http.Handler {
-	if next == nil {
-		panic("forebay: Wrap of a nil handler")
-	}
-	run := func(w http.ResponseWriter, r *http.Request, _ Lease) { next.ServeHTTP(w, r) }
+	run := withoutLease(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var room [maxGates]*Gate
 		route, gates := gs.lookup(r, room[:0])

@@ -22,12 +22,15 @@ import (
 // has been read. Who leaves in line with a body under way is noticed when it is
 // read, in next.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
+	return &gated{gates: []*Gate{g}, next: withoutLease(next)}
+}
+
+// withoutLease is a handler in the form that serve runs.
+func withoutLease(next http.Handler) func(http.ResponseWriter, *http.Request, Lease) {
 	if next == nil {
 		panic("forebay: Wrap of a nil handler")
 	}
-	return &gated{gates: []*Gate{g}, next: func(w http.ResponseWriter, r *http.Request, _ Lease) {
-		next.ServeHTTP(w, r)
-	}}
+	return func(w http.ResponseWriter, r *http.Request, _ Lease) { next.ServeHTTP(w, r) }
 }
 
 // HandlerFunc is Wrap for a function that is handed its lease, so that it can

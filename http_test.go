@@ -44,7 +44,7 @@ func occupy(t testing.TB, g *Gate) (leave func()) {
 	}
 }
 
-// until waits for a condition that other goroutines bring about.
+// waitUntil waits for a condition that other goroutines bring about.
 func waitUntil(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for start := time.Now(); !condition(); runtime.Gosched() {
@@ -95,15 +95,6 @@ func (l *httpEvents) outcomes() (all []Outcome) {
 	for _, e := range l.all() {
 		if e.Kind == EventReleased {
 			all = append(all, e.Outcome)
-		}
-	}
-	return all
-}
-
-func (l *httpEvents) decisions() (all []Decision) {
-	for _, e := range l.all() {
-		if e.Kind == EventDecided {
-			all = append(all, e.Decision)
 		}
 	}
 	return all

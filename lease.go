@@ -49,8 +49,8 @@ func (l Lease) end(o Outcome) {
 
 // endFree gives a bare lease back while slots are lent: whoever comes next may
 // have it. If the machine took its room back meanwhile, and has counted the
-// lease as out, the slot is the machine's. A tracked or bare lease that ends this
-// way is seen by nobody but the counters.
+// lease as out, the slot is the machine's. A lease that ends this way, or by
+// putFree, is seen by nobody but the counters.
 func (l Lease) endFree() {
 	g := l.slot.gate
 	if !l.slot.free(l.word) {

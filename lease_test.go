@@ -19,7 +19,7 @@ func TestZeroLeaseDoesNothing(t *testing.T) {
 	}
 }
 
-// gates are one of each kind of bookkeeping: bare and lent, bare and counted by the
+// gatesOfEachKind are gates of each kind of bookkeeping: bare and lent, bare and counted by the
 // machine, tracked, observed, and with the lock for every call.
 func gatesOfEachKind(t testing.TB) map[string]*Gate {
 	counted := gateOf(t, Config{Name: "counted", MaxInFlight: 3})

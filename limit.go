@@ -14,15 +14,17 @@ import (
 // limit that the end of a call lowers is lowered before that call's slot is handed
 // on.
 //
-// A limiter is a function of its own state and of what it is told. It must not
-// read a clock, block, call the gate, end its goroutine, or keep the pointer. What it returns is
-// taken as at least 1 and at most 1,048,575: only [Gate.SetLimit] closes a gate, and a closed gate stays
-// closed whatever the limiter wants. Bounds of its own belong inside it: a limiter
-// that probes must know the limit that is really in force. A panic in it is
-// contained, leaves the limit as it is, and is counted in [Stats.LimiterPanics].
+// A limiter is a function of its own state and of what it is told. It must not read
+// a clock, block, call the gate, end its goroutine, or keep the pointer. What it
+// returns is taken as at least 1 and at most 1,048,575: only [Gate.SetLimit] closes a
+// gate, and a closed gate stays closed whatever the limiter wants. Bounds of its own
+// belong inside it: a limiter that probes must know the limit that is really in
+// force. A panic in it is contained, leaves the limit as it is, and is counted in
+// [Stats.LimiterPanics].
 //
 // Each gate needs a limiter of its own, which then needs no lock.
 type Limiter interface {
+	// Observe is told one change and returns the limit that it wants, in units.
 	Observe(o *Observation) (limit int)
 }
 

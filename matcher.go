@@ -57,7 +57,7 @@ type pathEnd struct {
 
 // newMatcher compiles a route table: what match returns are positions in
 // patterns. Its error joins all mistakes, one line each, that begins with
-// `forebay: route N ("PATTERN"): ` and says what would be right.
+// `forebay: Routes[N] ("PATTERN"): ` and says what would be right.
 func newMatcher(patterns []string) (*matcher, error) {
 	m := &matcher{patterns: make([]pattern, len(patterns)), rivals: make([][]int, len(patterns))}
 	var errs []error
@@ -311,7 +311,7 @@ func addIndex(found []int, i int) []int {
 	return found
 }
 
-// matchesPath tells whether one pattern's segments match a path.
+// matchesPath reports whether one pattern's segments match a path.
 func matchesPath(pattern []segment, path []byte) bool {
 	for _, s := range pattern {
 		if len(path) == 0 {

@@ -138,7 +138,7 @@ func (p *patternParser) parseMethod(method string, tab bool, after string) {
 	p.method = joined
 }
 
-// notMethodRune tells what RFC 9110 (section 5.6.2) allows in no method.
+// notMethodRune reports what RFC 9110 (section 5.6.2) allows in no method.
 func notMethodRune(r rune) bool {
 	return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
@@ -313,7 +313,7 @@ func nearMethod(method string) string {
 	return ""
 }
 
-// oneSlip tells whether one character is missing, added, replaced, or swapped
+// oneSlip reports whether one character is missing, added, replaced, or swapped
 // with its neighbour.
 func oneSlip(a, b string) bool {
 	if len(a) > len(b) {

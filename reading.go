@@ -29,7 +29,7 @@ const (
 	spellingOverhead = 96
 )
 
-// isPlain tells whether a path is its own and only reading but for case, and
+// isPlain reports whether a path is its own and only reading but for case, and
 // whether folding could change it.
 func isPlain(path string) (plain, cased bool) {
 	if path == "" || path[0] != '/' {
@@ -69,7 +69,7 @@ var byteKinds = func() (kinds [256]uint8) {
 	return kinds
 }()
 
-// startsWithDots tells whether the first segment of s is "." or "..".
+// startsWithDots reports whether the first segment of s is "." or "..".
 func startsWithDots(s string) bool {
 	for i := range len(s) {
 		if s[i] != '.' {

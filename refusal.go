@@ -12,8 +12,8 @@ import (
 // Refusal says how a gate's refusals look in HTTP. The zero value is the safe
 // default that each comment names.
 type Refusal struct {
-	// Status replaces 503 for the refusals that waiting cures. 0 means 503: the
-	// server is full. 429 blames the caller, and suits a gate of one caller's own.
+	// Status replaces 503 for the refusals that waiting cures, 400 to 599. 0 means
+	// 503: the server is full. 429 blames the caller, and suits a gate of one caller's own.
 	// Calls that can never fit are 413 whatever it says.
 	Status int
 	// RetryAfter bounds the Retry-After of the refusals that waiting cures.

@@ -47,13 +47,9 @@ func harmlessID(id string) bool {
 	if len(id) == 0 || len(id) > maxRequestID {
 		return false
 	}
-	return strings.IndexFunc(id, func(c rune) bool {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-			return false
-		}
-		return !strings.ContainsRune("-_.:/+=@", c)
-	}) < 0
+	return !strings.ContainsFunc(id, func(r rune) bool {
+		return !isAlphanumeric(r) && !strings.ContainsRune("-_.:/+=@", r)
+	})
 }
 
 // remoteIP returns the address of the peer without its port and zone.

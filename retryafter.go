@@ -11,15 +11,17 @@ import (
 
 // RetryAfter bounds the Retry-After of a gate's refusals, in whole seconds,
 // rounded up. The zero value computes it: how long the line would take at the
-// measured departure rate, at least 1 s and at most 30 s, plus a random part so
-// that those refused together do not come back together.
+// measured departure rate (1 s while that is unknown, as in a gate that lets nobody
+// wait and does not track), plus a random part of up to 2 s, or half of that if it
+// is more, so that those refused together do not come back together; in all 1 s to
+// 30 s. Every field is at most 24 h.
 type RetryAfter struct {
 	// Min is the least that is ever sent. 0 means 1 s: less makes callers return
 	// before anything has changed.
 	Min time.Duration
-	// Max is the most that is ever sent, random part included. 0 means 30 s: half
-	// of it calls back into long incidents, twice as long loses callers to a gate
-	// that recovered meanwhile.
+	// Max is the most that is ever sent, random part included. 0 means 30 s, or Min
+	// if that is more: half of it calls back into long incidents, twice as long
+	// loses callers to a gate that recovered meanwhile.
 	Max time.Duration
 	// Fixed sends just this, without a random part. 0: computed. A fixed value
 	// brings the crowd back at once; it is for tests and for clients that need it.
@@ -84,6 +86,8 @@ func wholeSeconds(d time.Duration) int {
 // retryAfter returns what a refusal of the gate sends now.
 func (g *Gate) retryAfter(s *settings) int {
 	var ahead time.Duration
+	// A gate that lets nobody wait and does not track measures no departures, so the
+	// lock would be taken for nothing.
 	if s.Refusal.RetryAfter.Fixed == 0 && (s.MaxWait > 0 || s.track) {
 		g.lock()
 		ahead, _ = g.machine.Ahead()

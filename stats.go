@@ -14,8 +14,9 @@ import (
 //	requests = Decisions() + Waiting
 //	Granted  = Released + Calls
 //
-// where a chain is a request of the gate at which it is counted. A call granted in the very instant in which its caller leaves moves from
-// Accepted to Canceled. Exempt requests pass no gate and are not in it.
+// where a chain is a request of the gate at which it is counted. A call granted in
+// the very instant in which its caller leaves moves from Accepted to Canceled.
+// Exempt requests pass no gate and are not in it.
 type Stats struct {
 	Name       string `json:"name"`
 	Capacity   int    `json:"capacity"`    // limit in force; 0: closed
@@ -57,15 +58,16 @@ func (s Stats) Rejected() uint64 {
 	return s.RejectedBusy + s.RejectedTimeout + s.RejectedDeadline + s.RejectedTooLarge + s.RejectedDraining
 }
 
-// Holder is one call that holds a lease.
+// Holder is one call that holds a lease. Of its times only Since is in its JSON,
+// which outlives the moment it was made in.
 type Holder struct {
 	Route     string        `json:"route,omitempty"`
 	RequestID string        `json:"request_id,omitempty"`
 	RemoteIP  string        `json:"remote_ip,omitempty"`
-	Cost      int           `json:"cost"`
-	Since     time.Time     `json:"since"`
+	Cost      int           `json:"cost"`  // units
+	Since     time.Time     `json:"since"` // by the wall clock
 	Held      time.Duration `json:"-"`
-	Waited    time.Duration `json:"-"`
+	Waited    time.Duration `json:"-"`                 // in line, before
 	Overdue   bool          `json:"overdue,omitempty"` // reported by MaxHold
 }
 

@@ -148,7 +148,7 @@ func (g *Gate) leave(ctx context.Context, w *waiting) {
 	}
 }
 
-// wake tells the decided waiters that they are.
+// wake tells those who were decided so. It is called without the lock.
 func wake(w *admit.Waiter) {
 	for w != nil {
 		next := w.Next() // read first: once told, the waiter is its owner's

@@ -360,7 +360,7 @@ func TestQU17PatienceOfNothing(t *testing.T) {
 		g := gateOf(t, Config{MaxInFlight: 1, MaxWait: 1})
 		take(t, g, 1)
 		at := queued(t, context.Background(), g, Call{})
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		at.refused(t, RejectedTimeout, 1)
 		_, err := New(Config{MaxInFlight: 1, MaxWait: -1})
 		if want := "forebay: MaxWait is -1ns; it must be 0 (refuse at once) or more"; err == nil || err.Error() != want {

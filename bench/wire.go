@@ -52,8 +52,8 @@ func wireSection(e effort) (*section, error) {
 	return s, nil
 }
 
-// askSites sends so many requests to each site, batch by batch, and measures what the server
-// spent on them.
+// askSites sends so many requests to each site, batch by batch, and measures what
+// the server spent on them.
 func askSites(client *client, sites sites, i, requests int) (round, error) {
 	spent := map[string]float64{}
 	batch := max(1, requests/wireBatches)

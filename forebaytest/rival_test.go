@@ -36,7 +36,6 @@ type rival struct {
 type rivalCall struct {
 	cost    int
 	decided chan forebay.Decision // room for one
-	gone    bool                  // left, but kept by a fault
 }
 
 func openRival(fault string) Opener {

@@ -99,7 +99,7 @@ func (c *Collector) Watch(gates ...*forebay.Gate) error {
 	}
 	c.watched = next
 	for _, w := range next {
-		w.series.tracks.Store(tracks(w.gate))
+		w.series.tracks.Store(w.gate.Stats().Tracks)
 	}
 	return nil
 }
@@ -148,15 +148,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 // look asks the gate once for what it shows.
 func (w watched) look(now time.Time) *picture {
 	w.series.peaks.turn(now)
-	p := &picture{Stats: w.gate.Stats(), tracks: tracks(w.gate)}
-	w.series.tracks.Store(p.tracks)
+	p := &picture{Stats: w.gate.Stats()}
+	w.series.tracks.Store(p.Tracks)
 	p.inFlightPeak, p.waitingPeak = w.series.peaks.read(&p.Stats)
 	return p
-}
-
-// tracks reports whether the gate measures how long leases are held: it is told
-// to, or something that needs it is on.
-func tracks(g *forebay.Gate) bool {
-	c := g.Config()
-	return c.Track || c.MaxHold > 0 || c.Limiter != nil
 }

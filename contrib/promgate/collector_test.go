@@ -121,7 +121,7 @@ forebay_oldest_lease_seconds{gate="reports"} 7
 # HELP forebay_overdue_leases_total Leases that were held for longer than MaxHold; they are not taken away.
 # TYPE forebay_overdue_leases_total counter
 forebay_overdue_leases_total{gate="reports"} 1
-# HELP forebay_stale_releases_total Releases of leases that had been given back already: harmless, but a bug in the caller.
+# HELP forebay_stale_releases_total Releases of leases that had been given back already: harmless, and unless meant a bug in the caller.
 # TYPE forebay_stale_releases_total counter
 forebay_stale_releases_total{gate="reports"} 1
 # HELP forebay_waiting Calls in line now.

@@ -57,7 +57,6 @@ type gateMetric struct {
 // picture is what a gate shows at one instant, and its recent peaks.
 type picture struct {
 	forebay.Stats
-	tracks                    bool
 	inFlightPeak, waitingPeak int64
 }
 
@@ -81,7 +80,7 @@ func counter(name, help string, read func(*picture) uint64) gateMetric {
 func gateMetrics() []gateMetric {
 	oldest := gauge("forebay_oldest_lease_seconds",
 		"Age of the lease that is held longest; 0: none is. Only gates that track.", oldestSeconds)
-	oldest.only = func(p *picture) bool { return p.tracks }
+	oldest.only = func(p *picture) bool { return p.Tracks }
 	return []gateMetric{
 		gauge("forebay_in_flight", "Units that run now.",
 			func(p *picture) float64 { return float64(p.InUse) }),
@@ -100,7 +99,7 @@ func gateMetrics() []gateMetric {
 			func(p *picture) uint64 { return p.Released }),
 		counter("forebay_overdue_leases_total", "Leases that were held for longer than MaxHold; they are not taken away.",
 			func(p *picture) uint64 { return p.Overdue }),
-		counter("forebay_stale_releases_total", "Releases of leases that had been given back already: harmless, but a bug in the caller.",
+		counter("forebay_stale_releases_total", "Releases of leases that had been given back already: harmless, and unless meant a bug in the caller.",
 			func(p *picture) uint64 { return p.StaleReleases }),
 		counter("forebay_observer_panics_total", "Panics of observers, contained; their events are missing from the other metrics.",
 			func(p *picture) uint64 { return p.ObserverPanics }),

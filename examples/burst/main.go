@@ -20,8 +20,8 @@ import (
 const (
 	connections = 8 // of the backend
 	work        = 20 * time.Millisecond
-	capacity    = float64(connections) / 0.020 // calls a second
-	patience    = 500 * time.Millisecond       // after which a caller has no use for an answer
+	capacity    = connections * float64(time.Second) / float64(work) // calls a second
+	patience    = 500 * time.Millisecond                             // after which a caller has no use for an answer
 	// quiet and crowded are what is offered, in capacities. At exactly 1 no hiccup of
 	// this machine would ever be worked off, and the picture would show those.
 	quiet, crowded = 0.9, 5.0

@@ -4,7 +4,7 @@ import "time"
 
 // sweep expires those at the head whose time is up although nobody has said so
 // yet, so that they neither run nor take up a place. Whoever stands behind a
-// patient head and has less patience is expired by its own timer.
+// patient head and has less patience is left to [Machine.ExpireDue].
 func (m *Machine) sweep(now time.Time) {
 	if m.line.head != nil && !m.line.head.until.After(now) {
 		m.dispatch(now)
@@ -63,8 +63,8 @@ func (m *Machine) start(now time.Time, cost int, link bool, waited time.Duration
 }
 
 // move lets the limiter's wish take effect, and those in whom it lets in. It
-// ends: only starts and departures from the line make the limiter speak again, and each takes
-// one waiter out of the line.
+// ends: only starts and departures from the line make the limiter speak again, and
+// each takes one waiter out of the line.
 func (m *Machine) move(now time.Time) {
 	for m.follow(now) {
 		m.dispatch(now)

@@ -42,7 +42,12 @@ func (m *Machine) handBack(now time.Time, cost int) {
 // If not, its verdict was given before, and a grant among them is to be handed
 // on with [Machine.Disown].
 func (m *Machine) Leave(now time.Time, w *Waiter, v Verdict) bool {
-	stood := m.quit(now, w, v)
+	stood := w.verdict == Queued
+	if stood {
+		m.decide(now, w, v)
+		m.dispatch(now)
+		m.settle(now)
+	}
 	m.noteWaiter(now, "leave", w, v)
 	return stood
 }
@@ -66,16 +71,6 @@ func (m *Machine) ExpireDue(now time.Time) (next time.Time, ok bool) {
 	}
 	m.note(now, "due", "")
 	return next, ok
-}
-
-func (m *Machine) quit(now time.Time, w *Waiter, v Verdict) bool {
-	if w.verdict != Queued {
-		return false
-	}
-	m.decide(now, w, v)
-	m.dispatch(now)
-	m.settle(now)
-	return true
 }
 
 // Disown turns a grant whose caller left before it could run into v, [Canceled]

@@ -6,6 +6,7 @@ import "time"
 // machine shows, in order, and answers with the limit that it wants. It reads no
 // clock: what it answers depends on what it was told and on nothing else.
 type Limiter interface {
+	// Observe is told one change and returns the limit that it wants, in units.
 	Observe(o *Observation) (limit int)
 }
 
@@ -37,12 +38,12 @@ const (
 type Observation struct {
 	Kind     Kind
 	Now      time.Time
-	InFlight int    // units that run, after the event
-	Waiting  int    // calls in line, after the event
-	Limit    int    // in force up to the event
-	Offered  uint64 // calls that have arrived so far, refused ones included
-	Cost     int    // units of the call; 0 on Changed
-	Waited   time.Duration
+	InFlight int           // units that run, after the event
+	Waiting  int           // calls in line, after the event
+	Limit    int           // in force up to the event
+	Offered  uint64        // calls that have arrived so far, refused ones included
+	Cost     int           // units of the call; 0 on Changed
+	Waited   time.Duration // of Started and Left
 	Held     time.Duration // of Finished
 	Outcome  Outcome       // of Finished
 	Deadline time.Time     // the caller's own; zero: none
@@ -54,8 +55,8 @@ type End struct {
 	Outcome Outcome
 }
 
-// observe tells the limiter, of which there is one, what happened and notes the limit that it wants;
-// move puts it in force.
+// observe tells the limiter, of which there is one, what happened, and notes the
+// limit that it wants; follow puts it in force.
 func (m *Machine) observe(now time.Time, o *Observation) {
 	o.Now = now
 	o.InFlight, o.Waiting, o.Limit, o.Offered = m.inFlight, m.line.len, m.limit, m.offered

@@ -31,9 +31,7 @@ func (w *Waiter) Until() time.Time { return w.until }
 
 // Waited returns how long the waiter stood in line until it was decided; zero
 // while it is not, and never negative.
-func (w *Waiter) Waited() time.Duration {
-	return w.waited
-}
+func (w *Waiter) Waited() time.Duration { return w.waited }
 
 // Cost returns the units that the waiter's call takes.
 func (w *Waiter) Cost() int { return int(w.cost) }

@@ -174,7 +174,7 @@ func (p *player) apply(now time.Time, verb string, a *args) []string {
 	case "resume":
 		p.m.Resume(now)
 	case "count":
-		p.m.Count(now, Verdict(slices.Index(verdictNames[:], a.first())))
+		p.count(now, a.first(), a)
 	case "state":
 		return p.state()
 	default:
@@ -211,6 +211,15 @@ func (p *player) arrive(now time.Time, a *args) []string {
 		p.m.Join(now, call, w)
 	}
 	return []string{v.String()}
+}
+
+func (p *player) count(now time.Time, verdict string, a *args) {
+	v := slices.Index(verdictNames[:], verdict)
+	if v < 0 {
+		a.err = fmt.Errorf("unknown verdict %q", verdict)
+		return
+	}
+	p.m.Count(now, Verdict(v))
 }
 
 func (p *player) quit(now time.Time, verb string, a *args) {

@@ -63,6 +63,7 @@ func TestPlayNamesTheLine(t *testing.T) {
 		"0s new limit=x":                  "invalid syntax",
 		"0s new limit=1 wait=soon":        "invalid duration",
 		"0s new limit=1\n0s limit":        "argument is missing",
+		"0s new limit=1\n0s count luck":   `unknown verdict "luck"`,
 	} {
 		err := Play(strings.NewReader(script), &bytes.Buffer{})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -27,7 +27,10 @@ type GateConfig struct {
 }
 
 // Gate admits calls.
-type Gate struct{ mu sync.Mutex; InFlight int ` + "`json:\"in_flight\"`" + ` }
+type Gate struct {
+	mu sync.Mutex // guards what follows
+	InFlight int ` + "`json:\"in_flight\"`" + `
+}
 
 // The kinds. Other is the last.
 const (
@@ -109,6 +112,14 @@ var bites = []struct {
 	{"documented", files{"x.go": "package m\n// Store keeps.\ntype Store interface {\n\tGet()\n\tPut() // puts\n}\n"}, "Store.Get is exported"},
 	{"documented", files{"x.go": "package m\n// Store keeps.\ntype Store interface{ Get() }\n"}, ""},
 	{"documented", files{"adaptive/x.go": "package adaptive\n"}, "adaptive: no package comment"},
+	{"documented", files{"x.go": "package m\n// Free gives back. It is\nfunc Free() {}\n"}, "not a sentence"},
+
+	{"guarded", files{"x.go": "package m\nimport \"sync\"\ntype x struct {\n\tmu sync.Mutex\n}\n"}, "x.go:4: the mutex mu does not say"},
+	{"guarded", files{"x.go": "package m\nimport lock \"sync\"\ntype x struct {\n\t// mu is held.\n\tmu lock.RWMutex\n}\n"}, "the mutex mu does not say"},
+	{"guarded", files{"x.go": "package m\nimport \"sync\"\ntype x struct {\n\t// mu guards n.\n\tmu sync.Mutex\n\tn int\n}\n"}, ""},
+
+	{"commentWidth", files{"x.go": "package m\n\t// " + strings.Repeat("x", maxCommentColumns-2) + "\n"}, "x.go:2: a comment of 91 columns"},
+	{"commentWidth", files{"x.go": "package m\n// " + strings.Repeat("x", maxCommentColumns-3) + "\n//\t" + strings.Repeat("x", maxCommentColumns) + "\n"}, ""},
 
 	{"clockReaders", files{"x.go": "package m\nimport \"time\"\nvar now = time.Now\n"}, "x.go:3: time.Now"},
 	{"clockReaders", files{"x.go": "package m\nimport clock \"time\"\nvar d = clock.Since(t0)\n"}, "x.go:3: time.Since"},

@@ -78,12 +78,13 @@ func (s *source) nameDoc(pos token.Pos, doc *ast.CommentGroup, names ...string) 
 	if text == "" {
 		return []string{s.at(pos, "%s is exported and has no comment", names[0])}
 	}
-	first, _, _ := strings.Cut(text, "\n\n")
+	first, rest, _ := strings.Cut(text, "\n\n")
 	word := strings.FieldsFunc(first, func(r rune) bool { return strings.ContainsRune(" \n,:.;'’([", r) })
 	if len(word) == 0 || !slices.Contains(names, word[0]) {
 		return []string{s.at(pos, "the comment of %s does not start with its name", names[0])}
 	}
-	if !strings.ContainsAny(first, ".:") {
+	shown := strings.HasPrefix(rest, "\t") // code that the sentence goes on with
+	if !strings.HasSuffix(first, ".") && !strings.HasSuffix(first, ":") && !shown {
 		return []string{s.at(pos, "the comment of %s is not a sentence", names[0])}
 	}
 	return nil
@@ -115,6 +116,35 @@ func (s *source) memberDoc(spec *ast.TypeSpec) (found []string) {
 		}
 	}
 	return found
+}
+
+// guarded: every mutex in a struct says what it guards.
+func guarded(t *tree) (found []string) {
+	for _, s := range t.sources {
+		if s.isTest() || s.importName("sync") == "" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			f, ok := n.(*ast.Field)
+			if !ok || len(f.Names) == 0 || !s.isMutex(f.Type) {
+				return true
+			}
+			if text := f.Doc.Text() + f.Comment.Text(); !strings.Contains(text, "guard") {
+				found = append(found, s.at(f.Pos(), "the mutex %s does not say what it guards", f.Names[0].Name))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func (s *source) isMutex(x ast.Expr) bool {
+	sel, ok := x.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != "Mutex" && sel.Sel.Name != "RWMutex" {
+		return false
+	}
+	pkg, ok := sel.X.(*ast.Ident)
+	return ok && pkg.Name == s.importName("sync")
 }
 
 // mentions reports whether a comment speaks of one of the names.

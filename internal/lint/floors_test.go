@@ -16,7 +16,6 @@ var floors = []struct {
 	level int
 }{
 	{"internal/lint", outside},
-	{"internal/tools", outside},
 	{"internal/admit", 0},
 	{"adaptive", 2},
 	{"cluster", 2},
@@ -112,9 +111,9 @@ func (t *tree) mayNotImport(s *source, importPath string) string {
 	case fromUnit == toUnit && from != outside:
 		return ""
 	case to == outside:
-		return "nobody imports the lint and the tools"
+		return "nobody imports the lint"
 	case from == outside:
-		return "the lint and the tools import the standard library only"
+		return "the lint imports the standard library only"
 	case toUnit == "forebaytest" && fromUnit != "internal/admit":
 		if s.isTest() || strings.HasPrefix(fromUnit, "examples/") {
 			return ""

@@ -36,7 +36,7 @@ var (
 // outsideNames collects the names that each source shows to the outside.
 func (t *tree) outsideNames() (names []name) {
 	for _, s := range t.sources {
-		if s.isTest() || s.within("internal/lint", "internal/tools", "examples", "bench") {
+		if s.isTest() || s.within("internal/lint", "examples", "bench") {
 			continue
 		}
 		c := &collector{source: s}

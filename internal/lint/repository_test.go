@@ -20,6 +20,8 @@ var rules = []rule{
 	{"importFloors", importFloors},
 	{"sizes", sizes},
 	{"documented", documented},
+	{"guarded", guarded},
+	{"commentWidth", commentWidth},
 	{"clockReaders", clockReaders},
 	{"purePackages", purePackages},
 	{"sleeps", sleeps},

@@ -53,7 +53,7 @@ func testedPackages(ctx context.Context, root string) ([]string, error) {
 		return nil, fmt.Errorf("go list: %w: %s", err, stderr.String())
 	}
 	packages := slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
-		return strings.Contains(p+"/", "/internal/lint/") || strings.Contains(p+"/", "/internal/tools/")
+		return strings.Contains(p+"/", "/internal/lint/")
 	})
 	if len(packages) == 0 {
 		return nil, errors.New("no package has tests")

@@ -39,7 +39,7 @@ type Server struct {
 	running crowd // requests on the data port
 	health  *admin.Health
 
-	reloading sync.Mutex // what changes gates: reloads, overrides, drains; one at a time
+	reloading sync.Mutex // guards what changes gates: reloads, overrides, drains; one at a time
 
 	mu        sync.Mutex // guards what follows
 	draining  bool       // by POST /drain
