@@ -7,8 +7,7 @@ import (
 
 // Do runs f with a slot of g, and returns f's error, or why there was no slot and
 // f did not run. The slot is given back when f returns or panics: as
-// [OutcomeIgnored] after a panic, as [OutcomeAborted] if ctx has ended, else as
-// [OutcomeDone]. f's context carries the lease, so f may call Do on the same gate
+// [OutcomeAborted] after a panic or if the caller has left, else as [OutcomeDone]. f's context carries the lease, so f may call Do on the same gate
 // again. What is known of the call comes from [WithCall].
 //
 // f runs without a slot under a context from [Exempt], and outside HTTP requests
@@ -21,13 +20,10 @@ func Do(ctx context.Context, g *Gate, f func(context.Context) error) error {
 	if err != nil {
 		return err
 	}
-	outcome := OutcomeIgnored
+	outcome := OutcomeAborted
 	defer func() { lease.ReleaseAs(outcome) }()
 	err = f(WithLease(ctx, lease))
-	outcome = OutcomeDone
-	if ctx.Err() != nil {
-		outcome = OutcomeAborted
-	}
+	outcome = outcomeOf(ctx)
 	return err
 }
 

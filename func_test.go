@@ -137,7 +137,7 @@ func TestDoTellsTheOutcome(t *testing.T) {
 				t.Errorf("route %q, want what WithCall says", e.Route)
 			}
 		}
-		if want := []Outcome{OutcomeDone, OutcomeIgnored, OutcomeAborted}; !slices.Equal(outcomes, want) {
+		if want := []Outcome{OutcomeDone, OutcomeAborted, OutcomeAborted}; !slices.Equal(outcomes, want) {
 			t.Errorf("outcomes %v, want %v", outcomes, want)
 		}
 	})

@@ -1,8 +1,6 @@
 package forebay
 
 import (
-	"context"
-	"errors"
 	"net/http"
 )
 
@@ -78,9 +76,7 @@ func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, 
 		r = r.WithContext(WithLease(r.Context(), lease))
 	}
 	next(w, r, lease)
-	if err := r.Context().Err(); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		outcome = OutcomeDone
-	}
+	outcome = outcomeOf(r.Context())
 }
 
 // seen reports whether anybody sees a call's request id and address.

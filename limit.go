@@ -1,6 +1,8 @@
 package forebay
 
 import (
+	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -66,10 +68,19 @@ const (
 	OutcomeDone       Outcome = iota // served: how long it held its slot says how the backend does
 	OutcomeIgnored                   // says nothing about the backend (a cache hit, a bad request)
 	OutcomeOverloaded                // the backend itself refused or timed out: it has too much
-	OutcomeAborted                   // the caller left while it ran
+	OutcomeAborted                   // cut off: the caller left while it ran, or it panicked
 )
 
 var outcomes = [...]string{"done", "ignored", "overloaded", "aborted"}
+
+// outcomeOf is that of work which came to its end under ctx: done, also after a
+// deadline of its own, unless the caller has left.
+func outcomeOf(ctx context.Context) Outcome {
+	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return OutcomeAborted
+	}
+	return OutcomeDone
+}
 
 // String returns the word for o in logs and metrics.
 func (o Outcome) String() string {
@@ -78,6 +89,12 @@ func (o Outcome) String() string {
 	}
 	return "unknown"
 }
+
+// The machine's kinds and outcomes are the same, by number.
+var (
+	_ = [1]struct{}{}[int(ObservedLeave)-int(admit.Left)]
+	_ = [1]struct{}{}[int(OutcomeAborted)-int(admit.Aborted)]
+)
 
 // limiterPort is a [Limiter] as the machine sees it. A panic in the limiter is
 // contained: the limit stays as it was.

@@ -112,6 +112,9 @@ forebay_leases_released_total{gate="reports"} 1
 # HELP forebay_limit Units that may run at once; 0: the gate is closed.
 # TYPE forebay_limit gauge
 forebay_limit{gate="reports"} 4
+# HELP forebay_limiter_panics_total Panics of the limiter, contained; the limit stayed as it was.
+# TYPE forebay_limiter_panics_total counter
+forebay_limiter_panics_total{gate="reports"} 0
 # HELP forebay_observer_panics_total Panics of observers, contained; their events are missing from the other metrics.
 # TYPE forebay_observer_panics_total counter
 forebay_observer_panics_total{gate="reports"} 0
@@ -131,7 +134,7 @@ forebay_waiting{gate="reports"} 0
 		err := testutil.CollectAndCompare(m, strings.NewReader(want),
 			"forebay_in_flight", "forebay_in_flight_peak", "forebay_limit", "forebay_waiting", "forebay_oldest_lease_seconds",
 			"forebay_leases_granted_total", "forebay_leases_released_total", "forebay_overdue_leases_total",
-			"forebay_stale_releases_total", "forebay_observer_panics_total")
+			"forebay_stale_releases_total", "forebay_observer_panics_total", "forebay_limiter_panics_total")
 		if err != nil {
 			t.Error(err)
 		}

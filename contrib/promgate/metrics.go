@@ -103,6 +103,8 @@ func gateMetrics() []gateMetric {
 			func(p *picture) uint64 { return p.StaleReleases }),
 		counter("forebay_observer_panics_total", "Panics of observers, contained; their events are missing from the other metrics.",
 			func(p *picture) uint64 { return p.ObserverPanics }),
+		counter("forebay_limiter_panics_total", "Panics of the limiter, contained; the limit stayed as it was.",
+			func(p *picture) uint64 { return p.LimiterPanics }),
 	}
 }
 
