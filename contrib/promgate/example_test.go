@@ -43,7 +43,7 @@ func Example() {
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.Lines(w.Body.String()) {
 		if strings.HasPrefix(line, "forebay_decisions_total") && !strings.HasSuffix(line, " 0\n") ||
-			strings.HasPrefix(line, "forebay_in_flight{") || strings.HasPrefix(line, "forebay_limit") {
+			strings.HasPrefix(line, "forebay_in_flight{") || strings.HasPrefix(line, "forebay_limit{") {
 			fmt.Print(line)
 		}
 	}
