@@ -2,7 +2,7 @@
 # one: the race detector wants it on Linux.
 
 GO          ?= go
-EXAMPLE     ?= ./examples/burst
+DEMO        ?= --once --for 6s
 BENCH_GATE  ?= $(GO) run . gate
 FUZZTIME    ?= 60s
 SMOKETIME   ?= 3s
@@ -25,18 +25,27 @@ help: ## Show this list
 	@echo "modules: $(MODULES)"
 
 .PHONY: run
-run: ## Run the example: a server with a gate under a burst (EXAMPLE=./examples/burst)
-	$(GO) run $(EXAMPLE)
+run: ## See a backend collapse, and stay up with forebay before it; Ctrl-C ends it
+	$(GO) run ./cmd/forebay demo
+
+.PHONY: demo
+demo: ## The same in short, and fail if forebay made no difference
+	$(GO) run ./cmd/forebay demo $(DEMO)
+
+.PHONY: burst
+burst: ## The library alone under a burst, in one process
+	$(GO) run ./examples/burst
 
 .PHONY: test
-test: setup format vet staticcheck race alone run cover smoke mutate ## Run what CI runs: all of check but cross, and example, coverage, fuzz smoke, mutants
+test: setup format vet staticcheck race alone e2e demo cover smoke mutate ## Run what CI runs: all of check but cross, real servers, demo, coverage, fuzz smoke, mutants
 	@echo "== all good"
 
 .PHONY: check
 check: format vet staticcheck race alone cross ## Before you hand in: format, vet, staticcheck, race, alone, cross
 
 .PHONY: setup
-setup: ## Download what the modules and the checks need
+setup: ## Download what the modules and the checks need; Debian's servers if we may
+	@scripts/servers
 	$(call each,$(GO) mod download)
 	@echo "== $(STATICCHECK)"; $(GO) run $(STATICCHECK) -version
 
@@ -56,6 +65,11 @@ staticcheck: ## Run staticcheck, pinned, in every module
 race: ## Run all tests, examples, fuzz seeds and the lint under the race detector
 	@test -n "$(RACE)" || echo "== NO C COMPILER: the tests run without the race detector"
 	$(call each,$(GO) test $(RACE) ./...)
+
+.PHONY: e2e
+e2e: ## The real program, before and behind real servers where they are installed
+	@mkdir -p bin; $(GO) build -o bin/forebay ./cmd/forebay
+	cd examples/shop && FOREBAY_BIN="$(CURDIR)/bin/forebay" $(GO) test -count=1 ./gunicorn_test
 
 .PHONY: lint
 lint: ## Run the repository's own rules only
