@@ -7,8 +7,9 @@ import (
 
 // Do runs f with a slot of g, and returns f's error, or why there was no slot and
 // f did not run. The slot is given back when f returns or panics: as
-// [OutcomeAborted] after a panic or if the caller has left, else as [OutcomeDone]. f's context carries the lease, so f may call Do on the same gate
-// again. What is known of the call comes from [WithCall].
+// [OutcomeAborted] after a panic or if the caller has left, else as [OutcomeDone].
+// f's context carries the lease, so f may call Do on the same gate again. What is
+// known of the call comes from [WithCall].
 //
 // f runs without a slot under a context from [Exempt], and outside HTTP requests
 // with [Config.OnlyInRequests].
