@@ -4,8 +4,6 @@ package main
 import (
 	"os"
 
-	_ "github.com/KimMachineGun/automemlimit" // the memory limit of the container is the garbage collector's too
-
 	"example.com/forebay/cmd/forebay/internal/cli"
 )
 

@@ -5,6 +5,7 @@ package ops_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -182,5 +183,75 @@ func TestPageAlerts(t *testing.T) {
 	writeFile(t, file, blocks(t, "promql")[0])
 	if out, err := exec.CommandContext(context.Background(), promtool, "check", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("promtool: %v\n%s", err, out)
+	}
+}
+
+// What the page tells the one who is woken up apart: each is produced, and is on it.
+func TestPageAnswers(t *testing.T) {
+	b := newBackend(t)
+	f := serve(t, strings.Replace(behindProxy(t, b.URL), "max_in_flight: 12", "max_in_flight: 1", 1))
+	away := serve(t, behindProxy(t, closedURL()))
+	late := serve(t, behindProxy(t, b.URL)+"timeouts: {upstream_response: 50ms}\n")
+	empty := b.fill(t, "http://"+f.listen)
+	for _, x := range []struct{ url, shown string }{
+		{f.listen + "/", "503, `Proxy-Status: forebay; error=connection_limit_reached`"},
+		{away.listen + "/", "502, `Proxy-Status: forebay; error=connection_refused`"},
+		{late.listen + "/slow", "504, `Proxy-Status: forebay; error=http_response_timeout`"},
+	} {
+		a := get(t, "http://"+x.url)
+		said, _, _ := strings.Cut(a.header.Get("Proxy-Status"), "; details")
+		if got := fmt.Sprintf("%d, `Proxy-Status: %s`", a.status, said); got != x.shown || !strings.Contains(page(t), x.shown) {
+			t.Errorf("got %s; want %s, and that on the page", got, x.shown)
+		}
+	}
+	empty()
+	res, err := http.Post("http://"+f.admin+"/drain", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if a := get(t, "http://"+f.listen+"/"); a.status != 503 || !strings.Contains(a.body, `"rejected_draining"`) {
+		t.Errorf("while draining: %d, %s", a.status, a.body)
+	}
+}
+
+// closedURL is where nothing listens: a port that this process has given back.
+func closedURL() string {
+	s := httptest.NewServer(nil)
+	s.Close()
+	return s.URL
+}
+
+// A reload refuses what the page says needs a restart, and takes the rest.
+func TestPageReload(t *testing.T) {
+	upstream := httptest.NewServer(http.NotFoundHandler())
+	defer upstream.Close()
+	config := behindProxy(t, upstream.URL)
+	f := serve(t, config)
+	reload := func(config string) (status int) {
+		t.Helper()
+		writeFile(t, f.cmd.Args[3], config)
+		res, err := http.Post("http://"+f.admin+"/reload", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	for _, other := range []string{
+		strings.Replace(config, "listen: 127.0.0.1:0", "listen: 127.0.0.1:1", 1),
+		strings.Replace(config, "admin: 127.0.0.1:0", "admin: 127.0.0.1:1", 1),
+		config + "timeouts: {read_header: 6s}\n",
+		config + "timeouts: {idle: 76s}\n",
+	} {
+		if status := reload(other); status != http.StatusUnprocessableEntity {
+			t.Errorf("reload answers %d, want 422, for\n%s", status, other)
+		}
+	}
+	if status := reload(strings.Replace(config, "max_in_flight: 12", "max_in_flight: 13", 1)); status != http.StatusOK {
+		t.Errorf("another limit: reload answers %d", status)
+	}
+	if m := f.metrics(t); !strings.Contains(m, `forebay_limit{gate="all"} 13`) {
+		t.Error("another limit is not in force after the reload")
 	}
 }

@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"example.com/forebay/cmd/forebay/internal/config"
 	"example.com/forebay/cmd/forebay/internal/server"
@@ -37,6 +40,9 @@ func (c serveCmd) Run(s streams) error {
 	if err != nil {
 		return err
 	}
+	// The container's memory limit is the garbage collector's too. Without one, or with
+	// GOMEMLIMIT set, nothing happens, and an error means no more than that.
+	_, _ = memlimit.Set(memlimit.WithLogger(slog.New(slog.DiscardHandler)))
 	srv, err := server.New(server.Options{Load: load, Version: version()})
 	if err != nil {
 		return c.explain(err)

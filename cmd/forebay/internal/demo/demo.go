@@ -190,8 +190,8 @@ func (d *demo) explain(seen Outcome) {
 	_ = burst.Table(d.Out, burst.Column{Title: "without", Result: seen.Without}, burst.Column{Title: "with forebay", Result: seen.With})
 	before, after := seen.Without.Class("orders"), seen.With.Class("orders")
 	fmt.Fprintln(d.Out)
-	d.say("Of the orders, %.0f %% were answered in time without the gate and %.0f %% with it. The gate\nlets 1 report and 12 orders run, a few wait for up to 100 ms, and refuses the others in\n%v (median of the reports), so that the shop works on what it can still finish.",
-		100*before.Share(), 100*after.Share(), seen.With.Class("reports").Refusals.P50.Round(100*time.Microsecond))
+	d.say("Of the orders, %d of %d were answered in time without the gate and %d with it. The gate\nlets 1 report and 12 orders run, a few wait for up to 100 ms, and refuses the others in\n%v (median of the reports), so that the shop works on what it can still finish.",
+		before.InTime, before.Arrived(), after.InTime, seen.With.Class("reports").Refusals.P50.Round(100*time.Microsecond))
 }
 
 // stay keeps everything running to be looked at.
