@@ -27,8 +27,9 @@ func (a *answer) WriteHeader(status int) {
 			h["Content-Type"] = nil // else net/http guesses one
 		}
 		if a.exchange.unfinished() {
-			// In full duplex net/http does not look whether the rest of the body is well
-			// formed before it takes what follows for the next request.
+			// Else net/http takes in the rest of the body by itself before it sends this:
+			// the upstream would never get it, and a client that waits for the answer
+			// would wait for ever. Nor is what follows taken for the next request.
 			h["Connection"] = []string{"close"}
 		}
 	}

@@ -88,11 +88,6 @@ func answered(res *http.Response) error {
 
 // finish ends the exchange and reports it. Of a panic nothing is recovered here.
 func (x *exchange) finish() {
-	if x.unfinished() && x.answer.status != http.StatusSwitchingProtocols {
-		// Else the connection stays for as long as a silent client likes: net/http
-		// waits for a Read that is under way.
-		_ = http.NewResponseController(x.answer.ResponseWriter).SetReadDeadline(clock().Add(restTimeout))
-	}
 	x.upload.shut()
 	x.tunnel.shut()
 	x.end(nil)
@@ -103,10 +98,6 @@ func (x *exchange) finish() {
 		done(x.result())
 	}
 }
-
-// restTimeout is how long the rest of a body that nobody wants is taken in, so
-// that the client reads its answer before it finds the connection broken.
-const restTimeout = time.Second
 
 // unfinished reports whether some of the request's body is still on a connection
 // of its own.

@@ -243,7 +243,7 @@ func TestBodyTooLargeOrBroken(t *testing.T) {
 		t.Errorf("too large: %+v", r)
 	}
 	answer := g.raw("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
-	if !strings.HasPrefix(answer, "HTTP/1.1 400 ") || !strings.Contains(answer, `"bad_request"`) {
+	if !strings.HasPrefix(answer, "HTTP/1.1 400 ") || !strings.Contains(answer, `"bad_request"`) || !strings.Contains(answer, "Connection: close") {
 		t.Errorf("broken chunk: %q", answer)
 	}
 	if r := g.result(); r.Status != 400 || r.Outcome != forebay.OutcomeIgnored || r.Err == nil {
@@ -275,23 +275,27 @@ func TestUpstreamTakesInNothing(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswer: an upstream may answer before it has read the body.
+// TestEarlyAnswer: an upstream may answer before it has read the body. The answer
+// does not wait for the rest, and the connection serves nothing else.
 func TestEarlyAnswer(t *testing.T) {
 	noLeaks(t)
-	up := backend(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusRequestEntityTooLarge) })
-	g := inFront(t, up, nil)
-	c := g.dial()
-	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\nbegin")
-	r := bufio.NewReader(c)
-	res, err := http.ReadResponse(r, nil)
-	if _, stays := io.Copy(io.Discard, r); stays != nil {
-		t.Errorf("the connection is kept for the rest: %v", stays)
-	}
-	if err != nil || res.StatusCode != 413 {
-		t.Errorf("%v, %v: want 413 although the body is not there", res, err)
-	}
-	if r := g.result(); r.Status != 413 || r.Err != nil {
-		t.Errorf("result %+v", r)
+	u := newRaw(t, func(u *rawUpstream, c net.Conn, r *bufio.Reader) { // net/http's would wait for 1000 bytes
+		u.head(r)
+		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+		_, _ = io.Copy(io.Discard, r)
+	})
+	g := inFront(t, u.url, nil)
+	for _, length := range []int{1000, 1000000} {
+		c := g.dial()
+		fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\nbegin", length)
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || res.StatusCode != 413 || !res.Close {
+			t.Errorf("%d: %v, %v: want 413 and the end although the body is not there", length, res, err)
+		}
+		if r := g.result(); r.Status != 413 || r.Err != nil || r.Outcome != forebay.OutcomeDone {
+			t.Errorf("%d: result %+v", length, r)
+		}
+		_ = c.Close()
 	}
 }
 

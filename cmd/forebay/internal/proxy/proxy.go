@@ -147,12 +147,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.refuse(failure{status: http.StatusBadRequest, code: "bad_request", outcome: forebay.OutcomeIgnored, err: errTarget})
 	default:
 		x.target = target
-		if r.ContentLength != 0 {
-			// Else net/http takes in the rest of the body by itself as soon as the
-			// upstream starts to answer, and the upstream never gets it. A writer that
-			// cannot is of HTTP/2, which needs no asking.
-			_ = http.NewResponseController(w).EnableFullDuplex()
-		}
 		h.reverse.ServeHTTP(&x.answer, r.WithContext(x.traced()))
 	}
 	x.returned = true
