@@ -20,17 +20,19 @@ each = @set -e; for m in $(MODULES); do echo "== $$m: $(strip $(1))"; (cd $$m &&
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z0-9-]+:[^#]*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "modules: $(MODULES)"
 
 .PHONY: run
 run: ## See a backend collapse, and stay up with forebay before it; Ctrl-C ends it
-	$(GO) run ./cmd/forebay demo
+	@mkdir -p bin; $(GO) build -o bin/forebay ./cmd/forebay
+	bin/forebay demo
 
 .PHONY: demo
 demo: ## The same in short, and fail if forebay made no difference
-	$(GO) run ./cmd/forebay demo $(DEMO)
+	@mkdir -p bin; $(GO) build -o bin/forebay ./cmd/forebay
+	bin/forebay demo $(DEMO)
 
 .PHONY: burst
 burst: ## The library alone under a burst, in one process

@@ -20,7 +20,7 @@ type Config struct {
 	// digits and any of - _ . / : Empty means "gate".
 	Name string
 
-	// MaxInFlight is how many units may run at once; a call takes one unless its
+	// MaxInFlight, the concurrent limit, is how many units may run at once; a call takes one unless its
 	// [Call.Cost] says otherwise. 1 to 1,048,575. Size it from what the calls use
 	// up: a pool of 20 connections carries 12 to 16. With half of the right number
 	// the backend idles while callers are refused; with twice, they queue inside

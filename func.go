@@ -28,7 +28,8 @@ func Do(ctx context.Context, g *Gate, f func(context.Context) error) error {
 	return err
 }
 
-// Func returns f with a gate in front of it: the decorator. See [Do].
+// Func returns f with a gate in front of it: the @concurrent_limit decorator of other
+// frameworks. See [Do].
 func Func[A, R any](g *Gate, f func(context.Context, A) (R, error)) func(context.Context, A) (R, error) {
 	if g == nil || f == nil {
 		panic("forebay: Func of a nil gate or function")

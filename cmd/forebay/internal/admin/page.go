@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -24,8 +25,8 @@ code { font-size: .95em }
 <h1>forebay {{.Version}}</h1>
 <p>{{.Status}}{{with .ConfigPath}}, <code>{{.}}</code>{{end}}</p>
 <table>
-<tr><th>gate<th class="n">in flight<th class="n">limit<th class="n">waiting<th class="n">accepted<th class="n">rejected<th>
-{{range .Gates}}<tr><td><a href="/stats/{{.Path}}">{{.Name}}</a><td class="n">{{.InUse}}<td class="n">{{.Capacity}}<td class="n">{{.Waiting}}<td class="n">{{.Accepted}}<td class="n">{{.Rejected}}<td><a href="/holders/{{.Path}}">holders</a>
+<tr><th>gate<th class="n">in flight<th class="n">limit<th class="n">waiting<th class="n">accepted<th class="n">refused<th>
+{{range .Gates}}<tr><td><a href="/stats/{{.Path}}">{{.Name}}</a><td class="n">{{.InUse}}<td class="n">{{.Limit}}<td class="n">{{.Waiting}}<td class="n">{{.Accepted}}<td class="n">{{.Rejected}}<td><a href="/holders/{{.Path}}">holders</a>
 {{end}}</table>
 <h2>What there is</h2>
 <table>
@@ -36,7 +37,33 @@ code { font-size: .95em }
 
 type pageGate struct {
 	gateStats
-	Path string // the name as it stands in a path
+	Path  string // the name as it stands in a path
+	Limit string // as one reads it at night
+}
+
+// shownLimit is the limit in force, and why it is not the configured one.
+func shownLimit(st gateStats, overrides []Override) string {
+	limit := strconv.Itoa(st.Capacity)
+	if st.Capacity == 0 {
+		limit = "closed"
+	}
+	if st.Draining {
+		limit += ", draining"
+	}
+	for _, o := range overrides {
+		if o.Gate != st.Name {
+			continue
+		}
+		until := "cleared or reloaded"
+		if !o.Until.IsZero() {
+			until = o.Until.Format("15:04:05")
+		}
+		limit += " until " + until + ", configured " + strconv.Itoa(o.Was)
+		if o.Why != "" {
+			limit += ": " + o.Why
+		}
+	}
+	return limit
 }
 
 type pageEndpoint struct {
@@ -51,8 +78,10 @@ func (a *admin) servePage(w http.ResponseWriter, r *http.Request, _ string) {
 		Gates                       []pageGate
 		Endpoints                   []pageEndpoint
 	}{Version: info.Version, Status: a.health.Report().Status, ConfigPath: info.ConfigPath}
+	overrides := a.program.Overrides()
 	for _, g := range a.program.Gates() {
-		view.Gates = append(view.Gates, pageGate{a.gateStats(g), url.PathEscape(g.Name())})
+		st := a.gateStats(g)
+		view.Gates = append(view.Gates, pageGate{st, url.PathEscape(g.Name()), shownLimit(st, overrides)})
 	}
 	for _, e := range a.endpoints {
 		view.Endpoints = append(view.Endpoints, pageEndpoint{

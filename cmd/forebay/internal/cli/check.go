@@ -12,9 +12,9 @@ import (
 )
 
 type checkCmd struct {
-	File  string `arg:"" help:"The configuration."`
-	Route string `placeholder:"REQUEST" help:"Say what one request would meet: \"GET /reports/7\"."`
-	JSON  bool   `help:"As JSON."`
+	File  string  `arg:"" help:"The configuration."`
+	Route *string `placeholder:"REQUEST" help:"Say what one request would meet: \"GET /reports/7\"."`
+	JSON  bool    `help:"As JSON."`
 }
 
 // Help is shown below the flags.
@@ -33,7 +33,7 @@ func (c checkCmd) Run(s streams) error {
 	if err != nil {
 		return c.refuse(s, err)
 	}
-	if c.Route != "" {
+	if c.Route != nil {
 		return c.explain(s, cfg)
 	}
 	findings := check.Check(cfg)
@@ -87,7 +87,7 @@ func (c checkCmd) print(w io.Writer, findings []check.Finding) {
 
 // explain says what one request would meet.
 func (c checkCmd) explain(s streams, cfg *config.Config) error {
-	e, err := check.Explain(cfg, c.Route)
+	e, err := check.Explain(cfg, *c.Route)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,9 @@ func (c checkCmd) explain(s streams, cfg *config.Config) error {
 		}
 		fmt.Fprintf(s.out, "gate      %s: max_in_flight %s, max_wait %v, max_waiting %d\n", g.Name, limit, g.MaxWait, g.MaxWaiting)
 	}
-	fmt.Fprintf(s.out, "patience  %v\n", e.Patience)
+	if len(e.Gates) > 0 {
+		fmt.Fprintf(s.out, "patience  %v\n", e.Patience)
+	}
 	for _, why := range e.Why {
 		fmt.Fprintf(s.out, "why       %s\n", why)
 	}

@@ -23,7 +23,8 @@ type statusCmd struct {
 
 // Help is shown below the flags.
 func (statusCmd) Help() string {
-	return `Ends with 0 if there is room everywhere, 3 if a gate is full, 1 if nobody answers.
+	return `Ends with 0 if there is room everywhere, 3 if a gate is full, closed or draining, 1 if
+nobody answers. Left are the callers that went away while they waited.
 
 Example:
   forebay status --admin 127.0.0.1:8081`
@@ -33,7 +34,7 @@ Example:
 func (c statusCmd) Run(s streams) error {
 	body, err := c.fetch("/stats")
 	if err != nil {
-		fmt.Fprintf(s.err, "forebay: error: %v\nforebay: hint: is forebay running, and is %s its admin port?\n", err, c.Admin)
+		tell(s.err, hinted{err, c.hint(err)})
 		return exit(exitNo)
 	}
 	var answer struct {
@@ -51,11 +52,19 @@ func (c statusCmd) Run(s streams) error {
 		return err
 	}
 	for _, g := range answer.Gates {
-		if g.Available == 0 && g.Capacity > 0 { // a closed gate is not full
+		if g.Available == 0 || g.Draining {
 			return exit(exitSaturated)
 		}
 	}
 	return nil
+}
+
+// hint is what to do when the admin port gives no figures.
+func (c statusCmd) hint(err error) string {
+	if strings.HasPrefix(err.Error(), "401") {
+		return "give the admin token with --token-file FILE"
+	}
+	return "is forebay running, and is " + c.Admin + " its admin port?"
 }
 
 func printStats(w io.Writer, gates []forebay.Stats) error {
