@@ -20,10 +20,10 @@ type Config struct {
 	// digits and any of - _ . / : Empty means "gate".
 	Name string
 
-	// MaxInFlight, the concurrent limit, is how many units may run at once; a call takes one unless its
-	// [Call.Cost] says otherwise. 1 to 1,048,575. Size it from what the calls use
-	// up: a pool of 20 connections carries 12 to 16. With half of the right number
-	// the backend idles while callers are refused; with twice, they queue inside
+	// MaxInFlight, the concurrent limit, is how many units may run at once; a call
+	// takes one unless its [Call.Cost] says otherwise. 1 to 1,048,575. Size it from what
+	// the calls use up: a pool of 20 connections carries 12 to 16. With half of the right
+	// number the backend idles while callers are refused; with twice, they queue inside
 	// the backend, where nobody sees them. With a Limiter it is where that starts.
 	MaxInFlight int
 

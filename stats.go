@@ -8,8 +8,8 @@ import (
 	"example.com/forebay/internal/admit"
 )
 
-// Stats is one consistent picture of a gate (get_stats elsewhere). Capacity, InUse and Available are
-// units; the rest counts calls. At every instant
+// Stats is one consistent picture of a gate (get_stats elsewhere). Capacity, InUse and
+// Available are units; the rest counts calls. At every instant
 //
 //	requests = Decisions() + Waiting
 //	Granted  = Released + Calls
