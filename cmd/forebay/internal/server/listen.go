@@ -71,8 +71,10 @@ func inherited() (data, control net.Listener, err error) {
 			}
 		}
 	}
-	if data == nil && len(rest) > 0 {
-		data, rest = rest[0], rest[1:]
+	for _, role := range []*net.Listener{&data, &control} {
+		if *role == nil && len(rest) > 0 {
+			*role, rest = rest[0], rest[1:]
+		}
 	}
 	closeAll(rest...)
 	return data, control, nil

@@ -35,6 +35,11 @@ func (r reloadResult) problems() []string {
 func (s *Server) Reload(context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
+	return s.reloadLocked()
+}
+
+// reloadLocked reloads while s.reloading is held, and tells how it went.
+func (s *Server) reloadLocked() error {
 	err := s.reloadOnce()
 	now := time.Now()
 	s.mu.Lock()
@@ -77,8 +82,8 @@ func (s *Server) reloadOnce() error {
 	return nil
 }
 
-// apply changes the gates that stay or come back. What could be wrong with a configuration was
-// checked when it was read, so nothing of this fails half way.
+// apply changes the gates that stay or come back. What could be wrong with a
+// configuration was checked when it was read, so nothing of this fails half way.
 func (s *Server) apply(old, now *state) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,6 +93,7 @@ func (s *Server) apply(old, now *state) error {
 		o := s.overrides[c.Name]
 		if o != nil && o.until.IsZero() {
 			s.dropLocked(o)
+			s.logger().Warn("limit as configured again", "gate", c.Name, "limit", limit(c), "was_set_to", o.units, "why", o.why, "by", "reload")
 			o = nil
 		}
 		want := limit(c)

@@ -36,29 +36,40 @@ func (s *Server) watch(ctx context.Context, hup <-chan os.Signal) {
 			return
 		case <-hup:
 			file.read()
-			s.reloadNoted(ctx)
+			s.reloading.Lock()
+			s.reloadNotedLocked()
+			s.reloading.Unlock()
 		case e, open := <-file.events:
 			file.note(e, open)
 		case <-file.errors: // some events were lost
 			file.noticed()
 		case <-file.settle.C:
-			s.reloadChanged(ctx, file)
+			s.reloadChanged(file)
 		case <-file.latest.C:
-			s.reloadChanged(ctx, file)
+			s.reloadChanged(file)
 		}
 	}
 }
 
-func (s *Server) reloadChanged(ctx context.Context, file *fileWatch) {
-	if file.read() {
-		s.reloadNoted(ctx)
+// reloadChanged reloads unless somebody else has meanwhile: a second time would end
+// the overrides that were set in between.
+func (s *Server) reloadChanged(file *fileWatch) {
+	if !file.read() {
+		return
 	}
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	if s.Config().Hash == file.hash && s.Info().LastReloadOK {
+		return
+	}
+	s.reloadNotedLocked()
 }
 
-// reloadNoted reloads and tells the service manager; a failure is logged by Reload.
-func (s *Server) reloadNoted(ctx context.Context) {
+// reloadNotedLocked reloads and tells the service manager; a failure is logged by
+// reloadLocked.
+func (s *Server) reloadNotedLocked() {
 	s.notify(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, monotonicMicros()))
-	_ = s.Reload(ctx)
+	_ = s.reloadLocked()
 	s.notify(daemon.SdNotifyReady)
 }
 
