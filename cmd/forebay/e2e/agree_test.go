@@ -72,7 +72,7 @@ routes: [{match: /, gate: reports}]
 	if len(want) > 0 {
 		t.Errorf("headers missing: %v", want)
 	}
-	b.letGo <- struct{}{}
+	b.free(t, 1)
 	c.all(1)
 }
 
@@ -117,8 +117,9 @@ func TestDecisionsAgree(t *testing.T) {
 	holder := p.call(1, "/line/hold")
 	p.gateIs("line", 1, 0)
 	note("rejected_timeout", p.get("/line/x"), 503)
-	b.letGo <- struct{}{}
+	b.free(t, 1)
 	wire["accepted"] += holder.all(1)[200]
+	p.gateIs("line", 0, 0) // a moment after the reply
 	p.write(fmt.Sprintf(everyDecision, "1h", b.URL))
 	p.ask("POST", "/reload", "")
 	p.leaveTheLine(b, wire)
@@ -146,7 +147,7 @@ func (p *program) leaveTheLine(b *backend, wire map[string]int) {
 	inLine.leave()
 	p.gateIs("line", 1, 0)
 	wire["canceled"] += inLine.all(2)[0]
-	b.letGo <- struct{}{}
+	b.free(p, 1)
 	wire["accepted"] += holder.all(1)[200]
 	p.gateIs("line", 0, 0)
 }
@@ -208,9 +209,9 @@ func (p *program) compare(wire map[string]int) {
 	}
 }
 
-// TestEmptyReply is QU-19: a full line closes no connection without an answer, on
+// TestQU19EmptyReply is QU-19: a full line closes no connection without an answer, on
 // whichever request of a connection.
-func TestEmptyReply(t *testing.T) {
+func TestQU19EmptyReply(t *testing.T) {
 	b := newBackend(t)
 	p := start(t, "upstream: "+b.URL+"\ngates: {a: {max_in_flight: 1}}\nroutes: [{match: /, gate: a}]\n")
 	c := p.call(1, "/hold")
@@ -235,6 +236,6 @@ func TestEmptyReply(t *testing.T) {
 	if got := p.metrics()[`forebay_decisions_total{decision="rejected_busy",gate="a",lane="",route="/"}`]; got != n {
 		t.Errorf("the metric says %v refusals, want %d", got, n)
 	}
-	b.letGo <- struct{}{}
+	b.free(t, 1)
 	c.all(1)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // backend is an upstream that counts what runs in it. /hold answers when it is told
@@ -73,6 +74,19 @@ func (b *backend) hold(ctx context.Context) {
 	}
 }
 
+// free lets n requests that are held end.
+func (b *backend) free(t testing.TB, n int) {
+	t.Helper()
+	over := time.After(patience)
+	for range n {
+		select {
+		case b.letGo <- struct{}{}:
+		case <-over:
+			t.Fatalf("the backend holds nobody that could go")
+		}
+	}
+}
+
 // breakOff ends the connection in the middle of a body, as a worker that is killed.
 func breakOff(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
@@ -127,9 +141,7 @@ func (p *program) fullSet(b *backend, gate string, n int) func() {
 		c := p.call(n, "/hold")
 		p.gateIs(gate, n, 0)
 		eventually(p, "the backend has them all", func() bool { return b.running.Load() == int64(n) })
-		for range n {
-			b.letGo <- struct{}{}
-		}
+		b.free(p, n)
 		if got := c.all(n); got[http.StatusOK] != n {
 			p.Errorf("a full set was answered %v", got)
 		}

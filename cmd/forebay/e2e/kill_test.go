@@ -119,9 +119,9 @@ func TestCallerLeaves(t *testing.T) {
 	p.backTo(before, "a", p.fullSet(b, "a", 3))
 }
 
-// TestReloadKeyHeldDown is QU-20: one client opens and closes 50 requests; none of them
+// TestQU20ReloadKeyHeldDown is QU-20: one client opens and closes 50 requests; none of them
 // reaches the backend, and the next one is served before all that nobody waits for.
-func TestReloadKeyHeldDown(t *testing.T) {
+func TestQU20ReloadKeyHeldDown(t *testing.T) {
 	b := newBackend(t)
 	p := start(t, strings.Replace(fmt.Sprintf(oneGate, "60s", 1, b.URL), "max_in_flight: 3", "max_in_flight: 1", 1))
 	holder := p.call(1, "/hold")
@@ -137,7 +137,7 @@ func TestReloadKeyHeldDown(t *testing.T) {
 	}
 	last := p.call(1, "/x")
 	p.gateIs("a", 1, 1)
-	b.letGo <- struct{}{}
+	b.free(t, 1)
 	if got := last.all(1); got[http.StatusOK] != 1 {
 		t.Errorf("the one who waited: %v", got)
 	}
@@ -223,9 +223,7 @@ func TestSIGTERMUnderLoad(t *testing.T) {
 	if got := p.do(t.Context(), "GET", p.admin+"/ready", ""); got.status != http.StatusServiceUnavailable {
 		t.Errorf("/ready: %+v", got)
 	}
-	for range 3 {
-		b.letGo <- struct{}{}
-	}
+	b.free(t, 3)
 	if got := running.all(3); got[http.StatusOK] != 3 {
 		t.Errorf("what ran by status: %v, want 3 times 200", got)
 	}
@@ -269,10 +267,10 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestAdminAtTenTimesCapacity: everything is full, ten times as many ask, and the admin
+// TestKR11AdminAtTenTimesCapacity: everything is full, ten times as many ask, and the admin
 // port and health on the data port answer every time. How long that takes is told and
 // not judged: this is one machine for all.
-func TestAdminAtTenTimesCapacity(t *testing.T) {
+func TestKR11AdminAtTenTimesCapacity(t *testing.T) {
 	raiseFiles(t, 3000)
 	b := newBackend(t)
 	p := start(t, strings.Replace(fmt.Sprintf(oneGate, "60s", 1, b.URL), "max_waiting: 1000", "max_waiting: 100", 1))
@@ -337,9 +335,7 @@ func TestAdminFlooded(t *testing.T) {
 			}
 		})
 	}
-	for range 30 {
-		b.letGo <- struct{}{}
-	}
+	b.free(t, 30)
 	if got := c.all(30); got[http.StatusOK] != 30 {
 		t.Errorf("by status: %v, want 30 times 200", got)
 	}

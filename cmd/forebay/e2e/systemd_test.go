@@ -209,10 +209,11 @@ func TestUnixSockets(t *testing.T) {
 	}
 }
 
-// TestStatus: 0 with room, 3 when a gate is full, 1 when nobody answers.
+// TestStatus: 0 with room, 3 when a gate is full, closed or draining, 1 when nobody
+// answers.
 func TestStatus(t *testing.T) {
 	b := newBackend(t)
-	p := start(t, "upstream: "+b.URL+"\ngates: {a: {max_in_flight: 1}, shut: {max_in_flight: closed}}\nroutes: [{match: /, gate: a}, {match: /shut/, gate: shut}]\n")
+	p := start(t, "upstream: "+b.URL+"\ngates: {a: {max_in_flight: 1}}\nroutes: [{match: /, gate: a}]\n")
 	status := func(want int, words ...string) {
 		t.Helper()
 		cmd := exec.Command(binary, "status", "--admin", strings.TrimPrefix(p.admin, "http://"))
@@ -221,13 +222,19 @@ func TestStatus(t *testing.T) {
 			t.Errorf("exit code %d, want %d, and %q:\n%s", code, want, words, out)
 		}
 	}
-	status(0, "gate", "in flight", "closed")
+	status(0, "gate", "in flight", "limit")
 	c := p.call(1, "/hold")
 	p.gateIs("a", 1, 0)
 	status(3)
-	b.letGo <- struct{}{}
+	b.free(t, 1)
 	c.all(1)
+	p.gateIs("a", 0, 0) // a moment after the reply
 	status(0)
+	p.ask("PUT", "/gates/a/max_in_flight", `{"max_in_flight":"closed"}`)
+	status(3, "closed")
+	p.ask("DELETE", "/gates/a/max_in_flight", "")
+	p.ask("POST", "/drain", "")
+	status(3, "draining")
 	p.signal(syscall.SIGTERM)
 	p.exit()
 	status(1, "forebay: error:", "forebay: hint:")

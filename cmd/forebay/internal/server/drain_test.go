@@ -71,10 +71,10 @@ func TestDrainByOperator(t *testing.T) {
 	}
 }
 
-// TestExit is OP-01 and OP-03: the line is answered at once, new requests are refused
+// TestOP01OP03Exit is OP-01 and OP-03: the line is answered at once, new requests are refused
 // and their connections closed, what runs finishes, taken-over connections too, and
 // nobody can resume.
-func TestExit(t *testing.T) {
+func TestOP01OP03Exit(t *testing.T) {
 	r := start(t, strings.Replace(fmt.Sprintf(oneSlot, "60s"), "max_in_flight: 1", "max_in_flight: 2", 1))
 	tn := r.tunnel("/echo")
 	r.gateIs("a", 1, 0)
@@ -106,9 +106,9 @@ func TestExit(t *testing.T) {
 	r.logged(`"msg":"drained; bye"`)
 }
 
-// TestExitWaitsForExemptTunnels: net/http forgets connections that were taken over,
+// TestOP01ExitWaitsForExemptTunnels: net/http forgets connections that were taken over,
 // and no gate knows of an exempt one.
-func TestExitWaitsForExemptTunnels(t *testing.T) {
+func TestOP01ExitWaitsForExemptTunnels(t *testing.T) {
 	r := start(t, "drain_timeout: 60s\ngates: {a: {max_in_flight: 1}}\nroutes: [{match: /, gate: a}, {match: /echo, exempt: true}]\n")
 	tn := r.tunnel("/echo")
 	r.cancel()
@@ -129,10 +129,10 @@ func TestExitWaitsForExemptTunnels(t *testing.T) {
 	}
 }
 
-// TestExitIsNotDelayed is OP-02: connections that idle, or on which nothing has come
+// TestOP02ExitIsNotDelayed is OP-02: connections that idle, or on which nothing has come
 // yet, neither delay the exit nor make it one in disorder. With drain_timeout at its
 // longest the test would not end.
-func TestExitIsNotDelayed(t *testing.T) {
+func TestOP02ExitIsNotDelayed(t *testing.T) {
 	r := start(t, fmt.Sprintf(oneSlot, "24h"))
 	idle := make([]net.Conn, 5)
 	for i := range idle {
@@ -152,10 +152,10 @@ func TestExitIsNotDelayed(t *testing.T) {
 	}
 }
 
-// TestExitWithSilentConnections: five seconds, which net/http waits for a connection
+// TestOP02ExitWithSilentConnections: five seconds, which net/http waits for a connection
 // on which nothing has come yet, are longer than this drain_timeout, and nothing is
 // lost in them.
-func TestExitWithSilentConnections(t *testing.T) {
+func TestOP02ExitWithSilentConnections(t *testing.T) {
 	r := start(t, fmt.Sprintf(oneSlot, "2s"))
 	silent := r.dial()
 	if got := r.get("/x"); got.status != http.StatusOK { // so the one before is accepted too
@@ -196,9 +196,9 @@ func TestExitInDisorder(t *testing.T) {
 	r.logged("drain_timeout is over", `"in_flight":3`)
 }
 
-// TestExitRefusesTheLineOfAGateThatIsGone: its line is answered at once too, and its
+// TestOP03ExitRefusesTheLineOfAGateThatIsGone: its line is answered at once too, and its
 // calls are waited for.
-func TestExitRefusesTheLineOfAGateThatIsGone(t *testing.T) {
+func TestOP03ExitRefusesTheLineOfAGateThatIsGone(t *testing.T) {
 	r := start(t, "drain_timeout: 24h\n"+fmt.Sprintf(oneGate, 1))
 	c := r.call(1, "/a/hold")
 	r.gateIs("a", 1, 0)

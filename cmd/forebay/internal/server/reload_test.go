@@ -26,8 +26,8 @@ routes:
   - {match: /b/, gate: b}
 `
 
-// TestReloadKeepsUnchangedGates is CF-04: no reload gives anybody a fresh budget.
-func TestReloadKeepsUnchangedGates(t *testing.T) {
+// TestCF04ReloadKeepsUnchangedGates is CF-04: no reload gives anybody a fresh budget.
+func TestCF04ReloadKeepsUnchangedGates(t *testing.T) {
 	r := start(t, fmt.Sprintf(twoGates, 1))
 	c := r.call(7, "/hold")
 	g := r.gateIs("a", 5, 2)
@@ -74,8 +74,8 @@ routes:
   - {match: /, gate: rest}
 `
 
-// TestReloadLimits is CF-05: 1, 5, removed, 1, with holders and waiters all the way.
-func TestReloadLimits(t *testing.T) {
+// TestCF05ReloadLimits is CF-05: 1, 5, removed, 1, with holders and waiters all the way.
+func TestCF05ReloadLimits(t *testing.T) {
 	r := start(t, fmt.Sprintf(oneGate, 1))
 	c := r.call(10, "/a/hold")
 	g := r.gateIs("a", 1, 9)
@@ -110,8 +110,8 @@ func TestReloadLimits(t *testing.T) {
 	}
 }
 
-// TestReloadRenamesAGate: calls of the old name end there, the new one starts empty.
-func TestReloadRenamesAGate(t *testing.T) {
+// TestCF05ReloadRenamesAGate: calls of the old name end there, the new one starts empty.
+func TestCF05ReloadRenamesAGate(t *testing.T) {
 	r := start(t, fmt.Sprintf(oneGate, 3))
 	c := r.call(3, "/a/hold")
 	old := r.gateIs("a", 3, 0)
@@ -125,9 +125,9 @@ func TestReloadRenamesAGate(t *testing.T) {
 	}
 }
 
-// TestReloadKeepsStreams is CF-06: a stream on a route that stays is not cut, and
+// TestCF06ReloadKeepsStreams is CF-06: a stream on a route that stays is not cut, and
 // stays counted.
-func TestReloadKeepsStreams(t *testing.T) {
+func TestCF06ReloadKeepsStreams(t *testing.T) {
 	r := start(t, fmt.Sprintf(twoGates, 1))
 	tn := r.tunnel("/echo")
 	r.gateIs("a", 1, 0)
@@ -142,9 +142,9 @@ func TestReloadKeepsStreams(t *testing.T) {
 	r.gateIs("a", 0, 0)
 }
 
-// TestThousandReloads is CF-07: old configurations do not live on, not even behind
+// TestCF07ThousandReloads is CF-07: old configurations do not live on, not even behind
 // streams that began in them.
-func TestThousandReloads(t *testing.T) {
+func TestCF07ThousandReloads(t *testing.T) {
 	r := start(t, fmt.Sprintf(twoGates, 1))
 	tn := r.tunnel("/echo")
 	r.reload(fmt.Sprintf(twoGates, 2))
@@ -177,9 +177,9 @@ func TestThousandReloads(t *testing.T) {
 	eventually(t, "no goroutine for each reload", func() bool { return runtime.NumGoroutine() <= goroutines+3*perStream })
 }
 
-// TestReloadIsAFreshStart is CF-08: what a reload puts in force is what a fresh start
+// TestCF08ReloadIsAFreshStart is CF-08: what a reload puts in force is what a fresh start
 // would, also for gates and routes that come new.
-func TestReloadIsAFreshStart(t *testing.T) {
+func TestCF08ReloadIsAFreshStart(t *testing.T) {
 	texts := []string{
 		fmt.Sprintf(twoGates, 1),
 		fmt.Sprintf(oneGate, 1),
@@ -226,8 +226,8 @@ func picture(s *Server) string {
 	return b.String()
 }
 
-// TestReloadFails is the first half of CF-09: all or nothing, told once and in full.
-func TestReloadFails(t *testing.T) {
+// TestCF09ReloadFails is the first half of CF-09: all or nothing, told once and in full.
+func TestCF09ReloadFails(t *testing.T) {
 	r := start(t, fmt.Sprintf(twoGates, 1))
 	before := r.state.Load()
 	c := r.call(6, "/hold")

@@ -316,8 +316,14 @@ func (c *calls) want(n, status int) {
 
 // letGo lets n requests that the backend holds end.
 func (r *rig) letGo(n int) {
+	r.Helper()
+	over := time.After(patience)
 	for range n {
-		r.backend.letGo <- struct{}{}
+		select {
+		case r.backend.letGo <- struct{}{}:
+		case <-over:
+			r.Fatal("the backend holds nobody that could go")
+		}
 	}
 }
 

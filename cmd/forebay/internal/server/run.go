@@ -32,8 +32,9 @@ func (s *Server) Run(ctx context.Context) (code int, err error) {
 	requests, cut := context.WithCancel(context.Background())
 	defer cut()
 	servers := s.serve(requests, data, control)
+	file := newFileWatch(cfg.Path, cfg.Hash)
 	var watching sync.WaitGroup
-	watching.Go(func() { s.watch(ctx, hup) })
+	watching.Go(func() { s.watch(ctx, hup, file) })
 	s.announce(data, control)
 	<-ctx.Done()
 	stop() // a second signal ends the program at once

@@ -23,9 +23,7 @@ const (
 )
 
 // watch reloads on SIGHUP and when the file has changed, until ctx ends.
-func (s *Server) watch(ctx context.Context, hup <-chan os.Signal) {
-	cfg := s.Config()
-	file := newFileWatch(cfg.Path, cfg.Hash)
+func (s *Server) watch(ctx context.Context, hup <-chan os.Signal, file *fileWatch) {
 	defer file.close()
 	if file.err != nil {
 		s.logger().Warn("the file is not watched; SIGHUP and POST /reload still reload it", "error", file.err.Error())

@@ -16,9 +16,9 @@ func (r *rig) put(text string) {
 	}
 }
 
-// TestWatch is the file half of CF-09: however a file is changed, what is in force is
+// TestCF09Watch is the file half of CF-09: however a file is changed, what is in force is
 // the old or the new one, and in the end the new one.
-func TestWatch(t *testing.T) {
+func TestCF09Watch(t *testing.T) {
 	r := startFile(t, filepath.Join(t.TempDir(), "forebay.yaml"), fmt.Sprintf(twoGates, 1))
 	r.limitIs("b", 1)
 	t.Run("rename over", func(t *testing.T) {
@@ -96,9 +96,9 @@ func TestWatchOfABusyFolder(t *testing.T) {
 	r.limitIs("b", 2)
 }
 
-// TestWatchOfAConfigMap: Kubernetes exchanges a link to a folder, and the file, a link
+// TestCF09WatchOfAConfigMap: Kubernetes exchanges a link to a folder, and the file, a link
 // into it, is never touched.
-func TestWatchOfAConfigMap(t *testing.T) {
+func TestCF09WatchOfAConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	link := func(target, name string) {
 		t.Helper()

@@ -102,9 +102,9 @@ func TestUpstreamFails(t *testing.T) {
 	r.gateIs("a", 0, 0)
 }
 
-// TestPanic is OP-07: a panic ends its request alone, its connection is closed, and
+// TestOP07Panic is OP-07: a panic ends its request alone, its connection is closed, and
 // its own stack is in the log.
-func TestPanic(t *testing.T) {
+func TestOP07Panic(t *testing.T) {
 	r := start(t, fmt.Sprintf(twoGates, 1))
 	old := r.state.Load()
 	bad := *old
