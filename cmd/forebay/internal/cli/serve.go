@@ -3,7 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
@@ -43,6 +48,11 @@ func (c serveCmd) Run(s streams) error {
 	// The container's memory limit is the garbage collector's too. Without one, or with
 	// GOMEMLIMIT set, nothing happens, and an error means no more than that.
 	_, _ = memlimit.Set(memlimit.WithLogger(slog.New(slog.DiscardHandler)))
+	// Whoever reads standard error may go away; that costs lines, not the program.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+	log.SetOutput(io.Discard) // net/http has things to say there, with what upstreams sent
 	srv, err := server.New(server.Options{Load: load, Version: version()})
 	if err != nil {
 		return c.explain(err)

@@ -5,24 +5,43 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
 // Load reads a file. Its error is [Problems] where the content is wrong, and another
 // one where there is no content to be had.
 func Load(path string) (*Config, error) {
-	f, err := os.Open(path)
+	text, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, text)
+}
+
+// Read returns the content of a file, or as much of it as shows that it is too long.
+// It never waits: what is no file, such as a pipe that nobody writes to, is an error.
+func Read(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDir) != 0 {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	return Parse(path, text)
+	return text, nil
 }
 
 // Parse reads the content of a file; its error is [Problems], each with a place.

@@ -64,6 +64,8 @@ const maxSent = 2
 
 var errSentTwice = errors.New("proxy: the upstream ended the connection without an answer, twice")
 
+var errStatus = errors.New("proxy: the upstream answered with a status that is none")
+
 // connecting is called by net/http before each attempt, and wroteHeaders when the
 // request goes out, maybe from another goroutine.
 func (x *exchange) connecting(string) {
@@ -78,6 +80,9 @@ func (x *exchange) wroteHeaders() { x.sent.Add(1) }
 func answered(res *http.Response) error {
 	x := res.Request.Context().Value(exchangeKey{}).(*exchange)
 	x.headers = clock().Sub(x.started)
+	if res.StatusCode < 100 {
+		return errStatus
+	}
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return x.upgrade(res)
 	}

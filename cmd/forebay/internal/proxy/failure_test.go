@@ -58,6 +58,7 @@ func TestUpstreamThatGivesNoAnswer(t *testing.T) {
 		{"ends in the headers", newRaw(t, cut("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n")).url, 502, "bad_gateway", "connection_terminated", forebay.OutcomeIgnored},
 		{"reset before the headers", newRaw(t, reset).url, 502, "bad_gateway", "connection_terminated", forebay.OutcomeIgnored},
 		{"no HTTP", newRaw(t, cut("220 mail ESMTP\r\n\r\n")).url, 502, "bad_gateway", "http_protocol_error", forebay.OutcomeIgnored},
+		{"a status that is none", newRaw(t, cut("HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n")).url, 502, "bad_gateway", "http_protocol_error", forebay.OutcomeIgnored},
 		{"headers without end", newRaw(t, cut("HTTP/1.1 200 OK\r\nA: "+strings.Repeat("a", 2<<20))).url, 502, "bad_gateway", "http_protocol_error", forebay.OutcomeIgnored},
 		{"switches unasked", newRaw(t, cut("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")).url, 502, "bad_gateway", "http_upgrade_failed", forebay.OutcomeIgnored},
 		{"plain, and TLS was wanted", strings.Replace(newRaw(t, plain).url, "http:", "https:", 1), 502, "bad_gateway", "tls_protocol_error", forebay.OutcomeIgnored},

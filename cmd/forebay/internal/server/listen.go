@@ -106,11 +106,14 @@ func removeDead(path string) error {
 		return fmt.Errorf("there is a file of that name that is no socket")
 	}
 	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
+	switch {
+	case err == nil:
 		_ = conn.Close()
 		return syscall.EADDRINUSE
+	case errors.Is(err, syscall.ECONNREFUSED): // nobody listens any more
+		return os.Remove(path)
 	}
-	return os.Remove(path)
+	return syscall.EADDRINUSE // somebody does, and is too busy to say so
 }
 
 // explain says what to do about an address that cannot be had.

@@ -139,7 +139,7 @@ func (f *fileWatch) read() bool {
 	f.settle.Stop()
 	f.latest.Stop()
 	f.pending = false
-	now, err := os.ReadFile(f.path)
+	now, err := config.Read(f.path)
 	if err != nil || config.HashOf(now) == f.hash {
 		return false
 	}

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 
@@ -51,6 +52,9 @@ const (
 // openFile opens the file once to learn now what would else fail with the first
 // line, hours later.
 func openFile(o Options) (sink, error) {
+	if info, err := os.Stat(o.To); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+		return nil, fmt.Errorf("telemetry: %s is no regular file, and writing to it could wait for ever; name a file", o.To)
+	}
 	f, err := os.OpenFile(o.To, os.O_CREATE|os.O_APPEND|os.O_WRONLY, fileMode)
 	if err == nil {
 		err = f.Close()
