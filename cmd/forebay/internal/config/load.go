@@ -32,7 +32,7 @@ func Read(path string) ([]byte, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDir) != 0 {
-		err = fmt.Errorf("%s is no regular file", path)
+		err = fmt.Errorf("%s is no regular file; write the configuration into one, so that a reload can read it again", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)

@@ -64,7 +64,8 @@ const maxSent = 2
 
 var errSentTwice = errors.New("proxy: the upstream ended the connection without an answer, twice")
 
-var errStatus = errors.New("proxy: the upstream answered with a status that is none")
+// errStatus is what becomes of a status that net/http cannot pass on.
+var errStatus = errors.New("proxy: the upstream answered with a status below 100, which HTTP does not know")
 
 // connecting is called by net/http before each attempt, and wroteHeaders when the
 // request goes out, maybe from another goroutine.
