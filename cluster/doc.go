@@ -1,0 +1,2 @@
+// Package cluster makes one limit hold over many processes.
+package cluster
