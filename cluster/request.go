@@ -51,6 +51,9 @@ type Request struct {
 type Override struct {
 	Version uint64
 	Limit   int // -1: the configured one is in force again
+	// For is what is left of it, by the store's wall clock; then Limit is -1 in the same
+	// version, everywhere, whatever became of who set it. 0: it stays.
+	For time.Duration
 }
 
 // Reply is the ledger's answer.

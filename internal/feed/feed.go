@@ -18,8 +18,10 @@ type Supplier interface {
 	// Poke says that there is something to say to the ledger: calls wait that have
 	// no slot, or slots are to go back.
 	Poke()
-	// SetLimit says that the limit was set by hand, for the whole cluster.
-	SetLimit(n int)
+	// SetLimit says that the limit was set by hand, for the whole cluster and for as
+	// long as lasts, 0: until another word. Below 0 the configured limit is in force
+	// again.
+	SetLimit(n int, lasts time.Duration)
 	// Configured says that the gate has another configuration.
 	Configured(limit int)
 	// Stats returns what is known of the gate over the whole cluster. It may ask the
