@@ -27,15 +27,22 @@ type Request struct {
 	Epoch    uint64 // of the figures below; 0: none heard of yet
 	Granted  uint64 // units that the instance has heard of being lent to it, in Epoch
 	Returned uint64 // units that it has given back, in Epoch
-	Claim    int    // units that are surely still its own if the ledger has lost Epoch
-	Slots    []Slot // of a fenced gate: what it holds; Claim of them are claimed
+	// Claim is the units that are surely still the instance's own if the ledger has lost
+	// Epoch. While it learns, a later request of an instance that it knows already may
+	// raise what is held by it to Claim: units that were lent just before the loss, and
+	// of which the instance heard as its claim was on the way.
+	Claim int
+	Slots []Slot // of a fenced gate: what it holds; Claim of them are claimed
 
 	Arrived  []Run  // calls that joined the line since the ledger last heard of some
 	Standing []Span // calls that it has heard of and that still stand in line
 	Waiting  int    // calls in line
 	InUse    int    // units that run
 	Oldest   time.Duration
-	Spare    int // units wanted besides, if nobody misses them
+	// Spare is units wanted besides, if nobody misses them; and first of all, whoever
+	// waits, as far as the instance's own share was withheld from the others until now:
+	// those run already.
+	Spare int
 
 	Limit    int      // configured
 	Override Override // the latest that the instance knows of

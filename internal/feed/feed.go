@@ -88,6 +88,8 @@ type View struct {
 	Arrived  []Run  // calls in line above after, in order
 	Standing []Span // calls in line up to after, in order
 	Granted  uint64 // calls let in since the gate was made
+	Peak     int    // the most units that ran since the last Look, or a little more
+	Lapses   uint64 // how often slots were withdrawn at once: by Lapse, or by the gate as the time was over
 	Oldest   time.Duration
 }
 
