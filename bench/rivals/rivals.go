@@ -31,9 +31,17 @@ type Config struct {
 	Name string
 	// Limit is how many may hold a slot at once.
 	Limit int
+	// Callers is how many come to this process at once at most: the sizes of pools
+	// follow it.
+	Callers int
 	// MaxWait is the patience of one Acquire. 0: one try.
 	MaxWait time.Duration
 	// Lease is after how long the slot of a holder that is not heard of goes to another,
 	// where the rival knows such a thing. 0: as long as the rival's own default.
 	Lease time.Duration
+	// Poll is the pause after an attempt in vain of those that nobody wakes, spread by
+	// half of it either way. 0: 10 ms.
+	Poll time.Duration
+	// FailOpen lets callers in when the server cannot be asked, as Frappe does.
+	FailOpen bool
 }
