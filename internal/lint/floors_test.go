@@ -116,10 +116,10 @@ func (t *tree) mayNotImport(s *source, importPath string) string {
 	case from == outside:
 		return "the lint imports the standard library only"
 	case toUnit == "forebaytest" && fromUnit != "internal/admit":
-		if s.isTest() || strings.HasPrefix(fromUnit, "examples/") {
+		if s.isTest() || strings.HasPrefix(fromUnit, "examples/") || fromUnit == "bench" {
 			return ""
 		}
-		return "the test kit is for tests and examples"
+		return "the test kit is for tests, examples and benchmarks"
 	case to < from:
 		return ""
 	case to == from:

@@ -1,0 +1,2 @@
+// Package redisstore keeps the ledgers of clustered gates in Redis, through rueidis.
+package redisstore

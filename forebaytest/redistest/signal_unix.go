@@ -1,0 +1,13 @@
+//go:build unix
+
+package redistest
+
+import (
+	"os"
+	"syscall"
+)
+
+var (
+	freeze, thaw os.Signal = syscall.SIGSTOP, syscall.SIGCONT
+	terminate    os.Signal = syscall.SIGTERM
+)
