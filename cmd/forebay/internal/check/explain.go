@@ -30,6 +30,7 @@ type PassedGate struct {
 	MaxWait     Duration `json:"max_wait_ms"`
 	MaxWaiting  int      `json:"max_waiting"`
 	Pool        string   `json:"pool,omitempty"`
+	Cluster     string   `json:"cluster,omitempty"` // which has the slots; empty: they are this program's own
 }
 
 // Duration is a time that is whole milliseconds in JSON.
@@ -57,7 +58,11 @@ func Explain(c *config.Config, request string) (Explanation, error) {
 	passage := groups.Lookup(r)
 	e := Explanation{Request: r.Method + " " + r.Host + r.URL.RequestURI(), Route: passage.Route, Gates: []PassedGate{}}
 	for _, g := range passage.Gates {
-		e.Gates = append(e.Gates, passedGate(c.Gate(g.Name())))
+		p := passedGate(c.Gate(g.Name()))
+		if c.Gate(g.Name()).Terms != nil {
+			p.Cluster = c.Cluster.Name
+		}
+		e.Gates = append(e.Gates, p)
 	}
 	e.route(c, r)
 	e.patience()
@@ -93,7 +98,7 @@ func parseRequest(s string) (*http.Request, error) {
 }
 
 func passedGate(g *config.Gate) PassedGate {
-	p := PassedGate{g.Name, g.MaxInFlight, Duration(g.MaxWait), g.MaxWaiting, g.Pool}
+	p := PassedGate{Name: g.Name, MaxInFlight: g.MaxInFlight, MaxWait: Duration(g.MaxWait), MaxWaiting: g.MaxWaiting, Pool: g.Pool}
 	if g.MaxWait > 0 && g.MaxWaiting == 0 {
 		p.MaxWaiting = 2 * g.MaxInFlight
 	}
@@ -191,6 +196,11 @@ func (e *Explanation) patience() {
 	if len(e.Gates) > 1 {
 		of = "the smallest max_wait, that of " + least.Name
 	}
+	if least.MaxWait == 0 && slices.ContainsFunc(e.Gates, func(g PassedGate) bool { return g.Cluster != "" }) {
+		e.Patience = Duration(askPatience)
+		e.why("it waits for nothing but the cluster's answer, at most %v (%s): without a free slot it is refused", e.Patience, of)
+		return
+	}
 	if least.MaxWait == 0 {
 		e.why("it waits for nothing (%s): without a free slot it is refused at once", of)
 		return
@@ -251,6 +261,9 @@ func (g PassedGate) String() string {
 	}
 	if g.Pool != "" {
 		s += ", pool " + g.Pool
+	}
+	if g.Cluster != "" {
+		s += ", of the cluster " + g.Cluster
 	}
 	return s
 }

@@ -85,6 +85,13 @@ func Check(conf *config.Config) []Finding {
 	c.healthGated()
 	c.adminOpen()
 	c.trust()
+	c.clusterTerms()
+	c.clusterSecrets()
+	return c.sorted()
+}
+
+// sorted returns the findings in the order in which they are shown.
+func (c *checker) sorted() []Finding {
 	slices.SortStableFunc(c.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col)
 	})

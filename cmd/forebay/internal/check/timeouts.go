@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,15 +18,28 @@ type patience struct {
 	route *config.Route
 	wait  time.Duration
 	gate  string // whose max_wait that is; empty: there is no gate
+	asks  bool   // for an answer of the cluster, since nobody waits in line
 }
 
-// patienceOf returns the patience of a chain: the smallest max_wait in it.
+// sharesAny tells whether one of the gates has its slots from the cluster.
+func sharesAny(c *config.Config, gates []string) bool {
+	return slices.ContainsFunc(gates, func(name string) bool {
+		g := c.Gate(name)
+		return g != nil && g.Terms != nil
+	})
+}
+
+// patienceOf returns the patience of a chain: the smallest max_wait in it. Where nobody
+// waits in line, a call waits for the cluster's answer.
 func patienceOf(c *config.Config, r *config.Route) patience {
 	p := patience{route: r}
 	for _, name := range r.Gates {
 		if g := c.Gate(name); g != nil && (p.gate == "" || g.MaxWait < p.wait) {
 			p.wait, p.gate = g.MaxWait, name
 		}
+	}
+	if p.gate != "" && p.wait == 0 && sharesAny(c, r.Gates) {
+		p.wait, p.asks = askPatience, true
 	}
 	return p
 }
@@ -35,6 +49,8 @@ func (p patience) link() string {
 	switch {
 	case p.gate == "":
 		return "no line"
+	case p.asks:
+		return fmt.Sprintf("the cluster's answer %v (gate %s)", Duration(p.wait), p.gate)
 	case len(p.route.Gates) > 1:
 		return fmt.Sprintf("gates.%s.max_wait %v (the smallest of %s)", p.gate, Duration(p.wait), strings.Join(p.route.Gates, ", "))
 	}

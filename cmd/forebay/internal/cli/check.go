@@ -100,7 +100,11 @@ func (c checkCmd) explain(s streams, cfg *config.Config) error {
 		if g.MaxInFlight == 0 {
 			limit = "closed"
 		}
-		fmt.Fprintf(s.out, "gate      %s: max_in_flight %s, max_wait %v, max_waiting %d\n", g.Name, limit, g.MaxWait, g.MaxWaiting)
+		of := ""
+		if g.Cluster != "" {
+			of = ", of the cluster " + g.Cluster
+		}
+		fmt.Fprintf(s.out, "gate      %s: max_in_flight %s, max_wait %v, max_waiting %d%s\n", g.Name, limit, g.MaxWait, g.MaxWaiting, of)
 	}
 	if len(e.Gates) > 0 {
 		fmt.Fprintf(s.out, "patience  %v\n", e.Patience)

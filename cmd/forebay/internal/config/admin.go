@@ -30,45 +30,54 @@ func (d *decoder) admin(v value) {
 	})
 }
 
-const maxToken = 4096
-
-// readToken reads the token, once: what counts is the file of the moment in which the
-// configuration was read, so that a reload exchanges both together.
+// readToken reads the token.
 func (d *decoder) readToken(v value) {
+	const remedy = "write a random line into it, readable for this program alone: openssl rand -hex 32"
+	if token, ok := d.secretFile(v, remedy); ok {
+		d.config.Admin.Token = token
+	}
+}
+
+const maxSecret = 4096
+
+// secretFile reads the one line of the file that v names, once: what counts is the file
+// of the moment in which the configuration was read, so that a reload exchanges both
+// together. What is in it is never shown.
+func (d *decoder) secretFile(v value, remedy string) (line string, ok bool) {
 	path := v.Value
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(d.dir, path)
 	}
-	const remedy = "write a random line into it, readable for this program alone: openssl rand -hex 32"
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		d.wrongValue(v, "create it, or correct the path", "cannot be read: %v", cause(err))
-		return
+		return "", false
 	case !info.Mode().IsRegular():
 		d.wrongValue(v, "name a file", "is %s, no regular file", shorten(v.Value))
-		return
+		return "", false
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		d.wrongValue(v, "let this program's user read it", "cannot be read: %v", cause(err))
-		return
+		return "", false
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
-	token := strings.TrimSpace(string(text))
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	line = strings.TrimSpace(string(text))
 	switch {
 	case err != nil:
 		d.wrongValue(v, "let this program's user read it", "cannot be read: %v", cause(err))
-	case token == "":
+	case line == "":
 		d.wrongValue(v, remedy, "names an empty file")
-	case len(text) > maxToken:
-		d.wrongValue(v, remedy, "names a file of more than %d bytes", maxToken)
-	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		d.wrongValue(v, remedy, "names a file with something that no header can carry: a space, a second line, a character beyond ASCII")
+	case len(text) > maxSecret:
+		d.wrongValue(v, remedy, "names a file of more than %d bytes", maxSecret)
+	case strings.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }):
+		d.wrongValue(v, remedy, "names a file with more in it than that: a space, a second line, a character beyond ASCII")
 	default:
-		d.config.Admin.Token = token
+		return line, true
 	}
+	return "", false
 }
 
 // cause is an error without the path, which the message has anyway.

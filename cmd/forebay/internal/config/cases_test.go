@@ -38,6 +38,8 @@ var places = map[string]string{
 	"gates.a":                    strings.Replace(small, "4}", "4, %s}", 1),
 	"gates.a.refuse":             strings.Replace(small, "4}", "4, refuse: {%s}}", 1),
 	"gates.a.refuse.retry_after": strings.Replace(small, "4}", "4, refuse: {retry_after: {%s}}}", 1),
+	"cluster":                    small + "cluster: {redis: redis://127.0.0.1, gates: [a], %s}\n",
+	"cluster.gates.a":            small + "cluster: {redis: redis://127.0.0.1, gates: {a: {%s}}}\n",
 	"routes[0]":                  strings.Replace(small, "gate: a", "gate: a, %s", 1),
 }
 
@@ -90,6 +92,7 @@ func TestCF02DurationsHaveUnits(t *testing.T) {
 		"retry_after":       strings.Replace(small, "4}", "4, refuse: {retry_after: %s}}", 1),
 		"min":               strings.Replace(small, "4}", "4, refuse: {retry_after: {min: %s}}}", 1),
 		"max":               strings.Replace(small, "4}", "4, refuse: {retry_after: {max: %s}}}", 1),
+		"withhold":          small + "cluster: {redis: redis://127.0.0.1, gates: {a: {withhold: %s}}}\n",
 	}
 	bad := map[string]string{
 		"100": "add the unit that is meant: 100ms or 100s", `"100"`: "add the unit that is meant: 100ms or 100s",

@@ -23,6 +23,7 @@ type Config struct {
 	RequestID      RequestID      // how requests are called
 	Log            Log            // what is written down
 	Gates          []Gate         // in the order of the file
+	Cluster        *Cluster       // nil: this program shares nothing
 	Routes         []Route        // in the order of the file
 
 	at map[string]Pos
@@ -89,6 +90,7 @@ type Gate struct {
 	forebay.Config        // MaxInFlight is 1 when Closed
 	Closed         bool   // max_in_flight: closed
 	Pool           string // what its calls use up; empty: not said
+	Terms          *Terms // of its loan from the cluster; nil: the limit is this program's own
 	Pos            Pos    // of its name
 }
 

@@ -50,6 +50,9 @@ func (c *Config) YAML() string {
 	for _, g := range c.Gates {
 		line("  %s: {%s}", quote(g.Name), g.yaml())
 	}
+	if c.Cluster != nil {
+		line("cluster: {%s}", c.clusterYAML())
+	}
 	line("routes:")
 	for _, r := range c.Routes {
 		line("  - {%s}", r.yaml())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/forebay"
+	"example.com/forebay/cluster"
 )
 
 func mustParse(t *testing.T, text string) *Config {
@@ -122,6 +123,18 @@ gates:
       body: problem
   shut: {max_in_flight: closed, max_wait: "100ms"}
   fixed: {max_in_flight: 1048575, max_wait: 0, refuse: {retry_after: 10s, body: json}}
+cluster:
+  redis_file: testdata/redis.url
+  name: shop
+  host: web1
+  lease: 5s
+  when_store_is_away: closed
+  min_share: 1
+  withhold: 10s
+  idle_hold: 0
+  gates:
+    reports: {when_store_is_away: share, idle_hold: 20ms}
+    shut: {}
 routes:
   - match: GET api.example/reports/{id}
     gates: [reports, fixed]
@@ -164,6 +177,18 @@ func TestEveryKey(t *testing.T) {
 	if g := c.Gate("fixed"); g.Refusal.RetryAfter.Fixed != 10*time.Second || g.MaxWait != 0 || g.MaxInFlight != 1048575 {
 		t.Errorf("fixed = %+v", g)
 	}
+	if want := (Cluster{"rediss://forebay:s3cret@10.0.0.5:6380/0", "testdata/redis.url", "shop", "web1", 5 * time.Second}); *c.Cluster != want {
+		t.Errorf("Cluster = %v, want %v", *c.Cluster, want)
+	}
+	if got, want := *c.Gate("reports").Terms, (Terms{MinShare: 1, Withhold: 10 * time.Second, IdleHold: 20 * time.Millisecond}); got != want {
+		t.Errorf("terms of reports = %+v, want %+v", got, want)
+	}
+	if got, want := *c.Gate("shut").Terms, (Terms{WhenAway: cluster.Closed, IdleHold: -1}); got != want {
+		t.Errorf("terms of shut = %+v, want %+v", got, want)
+	}
+	if g := c.Gate("fixed"); g.Terms != nil {
+		t.Errorf("fixed, which shares nothing, has the terms %+v", *g.Terms)
+	}
 	if r := c.Routes[1]; r.Answer != "health" || r.Exempt || r.Gates != nil {
 		t.Errorf("/status = %+v", r)
 	}
@@ -179,6 +204,16 @@ func TestDefaults(t *testing.T) {
 	}
 	if c.FrontTimeout != 0 || c.Pools != nil || c.TrustedProxies != nil {
 		t.Errorf("FrontTimeout, Pools, TrustedProxies = %v, %v, %v; want nothing", c.FrontTimeout, c.Pools, c.TrustedProxies)
+	}
+	if c.Cluster != nil || c.Gate("a").Terms != nil {
+		t.Errorf("Cluster = %v, terms of a = %v; want none", c.Cluster, c.Gate("a").Terms)
+	}
+	c = mustParse(t, small+"cluster: {redis: redis://127.0.0.1, gates: [a]}\n")
+	if want := (Cluster{Redis: "redis://127.0.0.1", Name: "forebay", Lease: 2 * time.Second}); *c.Cluster != want {
+		t.Errorf("Cluster = %v, want %v", *c.Cluster, want)
+	}
+	if want := (Terms{IdleHold: 50 * time.Millisecond}); *c.Gate("a").Terms != want {
+		t.Errorf("terms of a = %+v, want %+v", *c.Gate("a").Terms, want)
 	}
 	if (c.At("listen") != Pos{}) {
 		t.Errorf("the default of listen stands at %v", c.At("listen"))

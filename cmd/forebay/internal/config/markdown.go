@@ -59,6 +59,8 @@ var headings = map[string]string{
 	"gates.NAME":                    "`gates`: what is limited",
 	"gates.NAME.refuse":             "`refuse`: what a refusal looks like",
 	"gates.NAME.refuse.retry_after": "`retry_after`: when to come back",
+	"cluster":                       "`cluster`: limits that several programs share",
+	"cluster.gates.NAME":            "`cluster.gates`: what is different for one gate",
 	"routes[]":                      "`routes`: which requests pass which gates",
 }
 

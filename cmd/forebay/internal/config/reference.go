@@ -42,7 +42,7 @@ func placeOf(k Key) string {
 
 // reference is every key there is, in the order of the documentation. NAME stands
 // for a name that the operator gives, [] for any place in a list.
-var reference = slices.Concat(programKeys, gateKeys, routeKeys)
+var reference = slices.Concat(programKeys, gateKeys, clusterKeys, routeKeys)
 
 var programKeys = []Key{
 	{"listen", "IP:PORT, :PORT, localhost:PORT or unix:/PATH; port 0 is any that is free", DefaultListen,
@@ -115,6 +115,38 @@ var gateKeys = []Key{
 		"Half: callers come back in the middle of long incidents. Twice: they stay away from a backend that has recovered.", "30s"},
 	{"gates.NAME.refuse.body", "json, or problem for application/problem+json whatever the caller accepts", "json",
 		"it is the smaller one; who asks for problem+json gets it anyway", "", "json"},
+}
+
+var clusterKeys = []Key{
+	{"cluster.redis", "a URL: redis://USER:PASSWORD@HOST:PORT, rediss:// for TLS, unix:///PATH; further servers of a Redis Cluster, or sentinels, as ?addr=HOST:PORT&addr=HOST:PORT, with sentinels &master_set=NAME; besides db, client_name, dial_timeout, write_timeout, protocol, skip_verify", "none: it is required unless redis_file is given",
+		"nobody else can say where it is. A password is better kept in redis_file; it is printed nowhere", "", "redis://127.0.0.1:6379"},
+	{"cluster.redis_file", "a path, relative ones from the file's directory; the content is such a URL", "none",
+		"what holds no password need not be kept apart", "", "/etc/forebay/redis.url"},
+	{"cluster.gates", "a list of names, or a mapping from names to what is different for that gate", "required",
+		"their max_in_flight is one for all programs with the same redis, name and gate; of different ones the lowest is in force. The other gates are this program's own", "", "[reports]"},
+	{"cluster.gates.NAME.when_store_is_away", "share, closed or open", "that of the cluster",
+		"one gate may have to be exact where another has to be open", "", "closed"},
+	{"cluster.gates.NAME.min_share", "a whole number from 0", "that of the cluster", "limits differ from gate to gate", "", "1"},
+	{"cluster.gates.NAME.withhold", "a duration, 0 to 24h", "that of the cluster", "so does what it costs to exceed them", "", "10s"},
+	{"cluster.gates.NAME.idle_hold", "a duration, 0 to 1m", "that of the cluster", "so do the pauses between calls", "", "50ms"},
+	{"cluster.when_store_is_away", "share: each program lets in limit ÷ programs, rounded down; closed: nobody is let in, as rejected_store; open: each program lets in the whole limit", "share",
+		"the service goes on, and the limit holds if all are cut off. closed: Redis is as needed as the backend is. open: two programs may send twice the limit", "", "share"},
+	{"cluster.min_share", "a whole number from 0; with share only", "0",
+		"it is exact. Where there are more programs than slots, 0 leaves nobody any, and 1 goes above the limit",
+		"Times the number of programs it should stay below the limit; check says so.", "1"},
+	{"cluster.withhold", "a duration, 0 to 24h; with share only", "0: nothing is withheld",
+		"if only some programs are cut off, the others use the whole limit and those their share: too many together. For as long as this says the others leave that share alone, and the program that is cut off uses it no longer than that. It costs the share of a program that crashed for as long",
+		"Half: programs that are cut off stand still sooner. Twice: a crash costs their share for twice as long.", "10s"},
+	{"cluster.lease", "a duration, 500ms to 1m", "2s",
+		"for so long a program may use its slots after it last heard from Redis; 1.6 times it and a second later those of one that died are lent again",
+		"Half: a busy machine loses slots that it could have kept. Twice: a crash costs capacity for twice as long.", "2s"},
+	{"cluster.idle_hold", "a duration, 0 to 1m", "50ms",
+		"so long a slot stays here for the next call while nobody misses it elsewhere; then that call needs no word with Redis. 0: it goes back at once",
+		"Half or twice: more or fewer words with Redis where calls come one by one.", "50ms"},
+	{"cluster.name", "1 to 64 letters, digits and any of - _ . / :", "forebay",
+		"the prefix of the keys in Redis; programs with another one share nothing", "", "shop"},
+	{"cluster.host", "1 to 64 letters, digits and any of - _ . / :", "the name of the machine",
+		"what people call this program in statistics; containers have names that say nothing", "", "web1"},
 }
 
 var routeKeys = []Key{

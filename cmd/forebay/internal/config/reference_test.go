@@ -88,6 +88,12 @@ func TestReferenceExamples(t *testing.T) {
 			file = small + "log: {to: /x.log, " + text + "}\n"
 		case k.Name == "pools.NAME":
 			file = small + "pools: {" + text + "}\n"
+		case k.Name == "cluster.redis":
+			file = small + "cluster: {gates: [a], " + text + "}\n"
+		case k.Name == "cluster.redis_file":
+			file = small + "cluster: {gates: [a], redis_file: testdata/redis.url}\n" // its own is not on this machine
+		case k.Name == "cluster.gates":
+			file = strings.Replace(small, "{a:", "{reports: {max_in_flight: 1}, a:", 1) + "cluster: {redis: redis://127.0.0.1, " + text + "}\n"
 		case k.Name == "routes[].match":
 			file = strings.Replace(small, "[{", "[{"+text+", gate: a}, {", 1)
 		case level == "routes[]":

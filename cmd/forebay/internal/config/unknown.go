@@ -10,7 +10,7 @@ import (
 // laterKeys come with later versions, and are refused by name: an operator who took
 // them from newer documentation learns that the version is wrong, not the spelling.
 var laterKeys = map[string][]string{
-	"":                  {"lanes", "cluster"},
+	"":                  {"lanes"},
 	"gates.NAME":        {"hold", "streams", "per_caller", "max_bytes", "cost", "grpc"},
 	"gates.NAME.refuse": {"headers"},
 	"routes[]":          {"lane", "cost"},
@@ -26,6 +26,7 @@ var otherWords = map[string]string{
 	"backend": "upstream", "proxy_pass": "upstream", "target": "upstream",
 	"bind": "listen", "address": "listen", "port": "listen", "groups": "gates",
 	"shutdown_timeout": "drain_timeout", "grace": "drain_timeout", "bypass": "exempt",
+	"valkey": "redis", "store": "redis", "prefix": "name", "ttl": "lease", "fallback": "when_store_is_away",
 	"logging": "log", "level": "decisions", "output": "to", "ip": "remote_ip",
 }
 

@@ -20,6 +20,7 @@ func (d *decoder) whole(root value) {
 	c := d.config
 	gates := gatesReader{decoder: d}
 	routes := routesReader{decoder: d, gates: &gates}
+	shared := clusterReader{decoder: d, gates: &gates}
 	there := d.mapping(root, "", []key{
 		{"listen", func(v value) { c.Listen.Address = d.address(v, c.Listen.Address, "127.0.0.1:8080") }},
 		{"admin", d.admin},
@@ -32,6 +33,7 @@ func (d *decoder) whole(root value) {
 		{"request_id", d.requestID},
 		{"log", d.log},
 		{"gates", gates.read},
+		{"cluster", shared.read},
 		{"routes", routes.read},
 	})
 	for _, missing := range []struct{ name, remedy string }{
@@ -44,6 +46,7 @@ func (d *decoder) whole(root value) {
 		}
 	}
 	gates.checkPools()
+	shared.check()
 	routes.check(there["routes"])
 	d.checkAddresses()
 }
