@@ -1,0 +1,79 @@
+//go:build linux
+
+package main
+
+import "time"
+
+// scenarios returns everything that goes wrong, in the order of the table.
+func scenarios() []scenario {
+	var all []scenario
+	all = append(all, workerScenarios()...)
+	all = append(all, storeScenarios()...)
+	all = append(all, clockScenarios()...)
+	return append(all, networkScenarios()...)
+}
+
+func workerScenarios() []scenario {
+	return []scenario{
+		{name: "none"},
+		{name: "SIGKILL of a worker", set: longHolder, fault: killWorker, judge: soonAgain, after: 8 * time.Second},
+		{name: "SIGTERM of a worker", set: longHolder, fault: terminateWorker, judge: returnedAtOnce},
+		{name: "SIGSTOP of a worker, 5 s", set: longHolder, fault: freezeWorker, judge: boundWhileFrozen},
+		{name: "SIGSTOP of a worker, 5 s, fenced", set: fencedHolder, fault: freezeWorker, judge: onlyWhatIsAccepted, fits: contender.ours},
+		{name: "no processor left", set: starved, after: 10 * time.Second, alone: true},
+	}
+}
+
+func fencedHolder(st *stage) {
+	longHolder(st)
+	st.sheet.Loan.Fenced = true
+}
+
+func starved(st *stage) { st.sheet.Procs, st.sheet.Hogs = 1, 8 }
+
+func storeScenarios() []scenario {
+	return []scenario{
+		{name: "FLUSHALL", fault: flush},
+		{name: "SCRIPT FLUSH", fault: flushScripts},
+		{name: "DEL of each key", fault: deleteKeys},
+		{name: "eviction", fault: evict},
+		{name: "Redis SIGKILL, empty restart", fault: crashServer},
+		{name: "Redis SIGSTOP, 5 s", fault: freezeServer},
+		{name: "CLIENT PAUSE, 3 s", fault: pauseClients},
+		{name: "CLIENT KILL of the subscribers", fault: killSubscribers},
+		{name: "CLIENT KILL of everybody", fault: killClients},
+	}
+}
+
+func clockScenarios() []scenario {
+	turned := func(name, to string) scenario {
+		return scenario{name: name, world: turnedWorld, set: longWork, fault: turn(to)}
+	}
+	return []scenario{
+		turned("Redis' clock +1 h", "+3600"),
+		turned("Redis' clock −1 h", "-3600"),
+		turned("Redis' clock 10 % fast", "+0 x1.1"),
+		turned("Redis' clock 10 % slow", "+0 x0.9"),
+	}
+}
+
+// longWork makes calls hold long enough that slots that are taken away from them are
+// missed.
+func longWork(st *stage) {
+	st.sheet.Work.Hold, st.sheet.Work.Long = 60*time.Millisecond, 400*time.Millisecond
+}
+
+func networkScenarios() []scenario {
+	const while = 4 * time.Second
+	return []scenario{
+		{name: "connections refused, 4 s", fault: weather(mood{cut: true}, while)},
+		{name: "nothing gets through, 4 s", about: "connections are accepted and nothing is forwarded", fault: weather(mood{silent: true}, while)},
+		{name: "one worker cut off, 4 s", fault: weather(mood{silent: true}, while, 0)},
+		{name: "half of the workers cut off, 4 s", fault: weather(mood{silent: true}, while, 0, 1)},
+		{name: "answers of one worker held back, 4 s", fault: weather(mood{mute: true}, while, 0)},
+		{name: "30 ± 30 ms each way, 4 s", fault: weather(mood{delay: 15 * time.Millisecond, spread: 30 * time.Millisecond}, while)},
+		{name: "every 20th command lost, 4 s", fault: weather(mood{drop: 0.05}, while)},
+		{name: "every 20th answer lost, 4 s", fault: weather(mood{swallow: 0.05}, while)},
+		{name: "every 5th command twice, late, 4 s", fault: weather(mood{again: 0.2, belated: 300 * time.Millisecond}, while)},
+	}
+}

@@ -1,0 +1,122 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// verdict is what a run showed.
+type verdict struct {
+	scenario, contender  string
+	overlap              overlap
+	limit                int
+	before, first, hence float64       // holds that ended a second: before the fault, in the second after it, later
+	regrant              time.Duration // until the victim's slots were granted again; NaN is never
+	regranted, dead      bool
+	forgotten, repeated  int
+	overdue              []time.Duration
+	outcomes             map[outcome]int
+	ends                 map[outcome]int
+	notes                []string // for the table
+	faults               []string // what this scenario must not show
+	skipped              string   // why it did not run
+	err                  error
+}
+
+// verdict judges the run by what holds for every scenario, and then by what this one
+// is about.
+func (st *stage) verdict() *verdict {
+	s := st.story
+	v := &verdict{
+		scenario: st.scenario.name, contender: st.contender.name, limit: st.sheet.Limit,
+		before: s.rate(st.before), first: s.rate(span{st.struck, st.struck.add(time.Second)}), hence: s.rate(st.later),
+		forgotten: len(s.forgotten()), repeated: s.repeated, overdue: s.overdue(),
+		outcomes: s.outcomes(), ends: s.ends(),
+	}
+	if st.victim >= 0 && st.members[st.victim].killed {
+		v.dead = true
+		v.regrant, v.regranted = fullAgain(s.holds, st.sheet.Limit, st.victim, st.members[st.victim].gone)
+	}
+	if st.judge != nil {
+		st.judge(st, v)
+	}
+	v.overlap = overlapOf(s.holds, st.bound)
+	return v
+}
+
+// wrong says what of a verdict must not be, in words.
+func (v *verdict) wrong() (all []string) {
+	if v.err != nil {
+		all = append(all, v.err.Error())
+	}
+	if n := v.overlap.violations; n > 0 {
+		all = append(all, fmt.Sprintf("%d violations, %d units above the limit at most, for %v in all", n, v.overlap.over, v.overlap.above.Round(time.Millisecond)))
+	}
+	if v.forgotten > 0 {
+		all = append(all, fmt.Sprintf("%d calls were never decided", v.forgotten))
+	}
+	if v.repeated > 0 {
+		all = append(all, fmt.Sprintf("%d calls were decided twice", v.repeated))
+	}
+	if n := len(v.overdue); n > 0 {
+		all = append(all, fmt.Sprintf("%d calls waited longer than their patience and %v, by up to %v more", n, allowance, slices.Max(v.overdue)))
+	}
+	if n := v.outcomes[broken]; n > 0 {
+		all = append(all, fmt.Sprintf("%d calls failed in a way that none should", n))
+	}
+	return append(all, v.faults...)
+}
+
+func (v *verdict) fault(format string, args ...any) {
+	v.faults = append(v.faults, fmt.Sprintf(format, args...))
+}
+
+func (v *verdict) note(format string, args ...any) {
+	v.notes = append(v.notes, fmt.Sprintf(format, args...))
+}
+
+// rates writes the three rates.
+func (v *verdict) rates() string {
+	return fmt.Sprintf("%s → %s → %s", rate(v.before), rate(v.first), rate(v.hence))
+}
+
+func rate(r float64) string {
+	if math.IsNaN(r) {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f", r)
+}
+
+// line is the verdict on one line, for whoever watches.
+func (v *verdict) line() string {
+	if v.skipped != "" {
+		return fmt.Sprintf("%-34s %-28s skipped: %s", v.scenario, v.contender, v.skipped)
+	}
+	text := fmt.Sprintf("%-34s %-28s %4d violations, at most %d of %d, %s /s", v.scenario, v.contender, v.overlap.violations, v.overlap.most, v.limit, v.rates())
+	if v.dead {
+		text += ", slots back " + v.back()
+	}
+	if n := v.ends[lost]; n > 0 {
+		text += fmt.Sprintf(", %d leases lost", n)
+	}
+	if n := v.outcomes[full] + v.outcomes[failed]; n > 0 {
+		text += fmt.Sprintf(", %d+%d refused", v.outcomes[full], v.outcomes[failed])
+	}
+	if len(v.notes) > 0 {
+		text += ", " + strings.Join(v.notes, ", ")
+	}
+	return text
+}
+
+// back says after how long a dead worker's slots were in use again.
+func (v *verdict) back() string {
+	if !v.regranted {
+		return "never"
+	}
+	return fmt.Sprintf("%.2f s", v.regrant.Seconds())
+}
