@@ -23,17 +23,21 @@ func connectGoRedis(c Config) (client, error) {
 
 func connectPipelined(c Config) (client, error) {
 	conn := redis.NewClient(goRedisOptions(c))
-	pipe, err := conn.AutoPipeline()
+	pipe, err := conn.AutoPipelineWithOptions(&redis.AutoPipelineOptions{MaxConcurrentBatches: batches, Unordered: true})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return goRedisClient{conn, pipe}, conn.Ping(context.Background()).Err()
 }
 
+// batches are under way at once: the fastest of 1, 2, 4 and 8 at 256 callers, and
+// alike at 16. The order of commands does not matter, as each caller has one.
+const batches = 4
+
 // goRedisOptions give every caller a connection: with fewer they stand in line for
 // one, and a blocking command keeps its own for as long as it waits.
 func goRedisOptions(c Config) *redis.Options {
-	return &redis.Options{
+	return &redis.Options{ // of 4 to 257 connections none was clearly faster
 		Addr:            c.Addr,
 		PoolSize:        max(c.Callers, 1) + 1,
 		DisableIdentity: true,
