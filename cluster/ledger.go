@@ -1,0 +1,127 @@
+package cluster
+
+import "time"
+
+// Ledger says who holds how many units of one gate's limit, and who is next in line.
+// It is the readable twin of ledger.lua: the same requests get the same answers, and
+// Fields is what the script keeps in its hash. The zero value has no state yet, as a
+// store without the key. A Ledger is not safe for concurrent use.
+type Ledger struct {
+	key      string
+	epoch    uint64 // 0: there is no state
+	identity string // of the server when the epoch began, "" if not known
+
+	clock, wall int64 // the ledger's own and the server's, in ms, at the last step
+	learn       int64 // by its own clock: nothing is lent before
+	cold        cold
+	renewed     int64 // by the server's clock: when the key's life was last renewed
+
+	override  override
+	limit     int // in force
+	low, high int // of those that instances are configured with
+
+	held, inUse, waiting int // over all instances
+	withheld             int // the shares of instances that were cut off
+	reclaimed, lostTotal uint64
+	top                  uint64 // no instance was ever granted more in this epoch
+	fences               uint64 // given out in this epoch
+
+	names   []string // of the members, in the order in which they came
+	members map[string]*member
+	nearest int64  // by its own clock: nobody is given up or forgotten before
+	calm    string // who was told that nobody else waits, and not yet otherwise; "*": several
+
+	line line
+	used []bool // by number, from 1: whether the slot is held
+}
+
+// Server is what the ledger learns of the server on which it lives.
+type Server struct {
+	// Wall is the server's clock. It may jump.
+	Wall time.Time
+	// Identity changes whenever the server may have other data. Empty: not known.
+	Identity string
+	// Uptime is for how long the server surely has been the one to ask. Below 0: not known.
+	Uptime time.Duration
+	// Subscribers returns how many are subscribed to a channel. Nil: not known.
+	Subscribers func(channel string) int
+}
+
+// step is one exchange under way.
+type step struct {
+	*Ledger
+	server   Server
+	r        *Request
+	lease    int64   // of r, in ms
+	m        *member // who speaks; nil if it leaves
+	newer    bool    // the request says something that the ledger has not heard
+	spare    int     // of r, still to be granted
+	lost     int
+	messages []Message
+}
+
+// Exchange is one step of the ledger.
+func (l *Ledger) Exchange(server Server, r *Request) (Reply, []Message) {
+	s := &step{Ledger: l, server: server, r: r, lease: max(1, inMillis(r.Lease)), spare: r.Spare}
+	s.advance()
+	s.count()
+	s.recognise()
+	s.limits()
+	if s.newer && s.m != nil {
+		s.figures()
+		s.standing()
+		s.resume()
+	}
+	s.lend()
+	if s.newer && s.m != nil {
+		s.arrived()
+		s.lendSpare()
+		s.nearest = min(s.nearest, s.m.due())
+	}
+	s.tidy()
+	return s.reply(), s.messages
+}
+
+func (s *step) publish(channel, text string) {
+	s.messages = append(s.messages, Message{Channel: channel, Text: text})
+}
+
+func (l *Ledger) learning() bool { return l.clock < l.learn }
+
+// free returns the units that may be lent; below 0 if more than the limit is out.
+func (l *Ledger) free() int { return l.limit - l.held - l.withheld }
+
+func (s *step) reply() Reply {
+	r := Reply{
+		Epoch: s.epoch, Clock: toDuration(s.clock), Lost: s.lost,
+		Limit: s.limit, Override: s.override.shown(s.wall),
+		Held: s.held, InUse: s.inUse, Waiting: s.waiting, Instances: len(s.names),
+		Share:    s.share(),
+		Learning: toDuration(max(0, s.learn-s.clock)), Contended: s.contended(),
+		Reclaimed: s.reclaimed, LostTotal: s.lostTotal, Configured: s.low, Differ: s.low != s.high,
+	}
+	m := s.m
+	if m == nil {
+		return r
+	}
+	r.Granted, r.Returned, r.Heard, r.Queued = m.granted, m.returned, m.heard, m.queued
+	for _, slot := range m.slots {
+		r.Slots = append(r.Slots, slot.Slot)
+	}
+	if s.newer {
+		m.share = r.Share
+		s.hush(r.Contended)
+	}
+	return r
+}
+
+// contended says whether whoever speaks should give back what it can.
+func (s *step) contended() bool {
+	own := 0
+	if s.m != nil {
+		own = s.m.queued
+	}
+	return s.queued() > own || s.free() < 0
+}
+
+func toDuration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

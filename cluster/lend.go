@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	// maxUnacked is how many units an instance may be lent of which it has not said
+	// that it heard: one that has died gets no more.
+	maxUnacked = 4
+	// maxWalk is how many tickets one step looks at.
+	maxWalk = 32
+)
+
+// lend lends what is free to whoever is first in line. Whole calls only: if the first
+// one costs more than is free, those behind it wait with it. Passed over is who would
+// get more than it has acknowledged, and who cannot be served under this limit.
+func (s *step) lend() {
+	if s.learning() {
+		return
+	}
+	q := &s.line
+	w := walk{step: s, passed: map[*member]bool{}, granted: map[*member]bool{}}
+	place, kept := q.cursor, int64(0)
+	for looked := 0; place <= q.tail && s.free() > 0 && looked < maxWalk; place++ {
+		t, ok := q.tickets[place]
+		m := s.members[t.instance]
+		if !ok || m == nil || between(m.spans, m.next, t.last) == 0 {
+			q.remove(place, m)
+			continue
+		}
+		looked++
+		done, more := w.visit(m, t)
+		if done {
+			q.remove(place, m)
+		} else if kept == 0 {
+			kept = place
+		}
+		if !more {
+			break
+		}
+	}
+	if kept == 0 {
+		kept = place
+	}
+	if q.cursor == q.head {
+		q.head = kept
+	}
+	q.cursor = place
+	w.tell()
+}
+
+// walk is one way along the line.
+type walk struct {
+	*step
+	passed  map[*member]bool
+	granted map[*member]bool
+	names   []string // of others that were granted something
+}
+
+// visit grants calls of one ticket. done: all of them; more: who is behind may have what is left.
+func (w *walk) visit(m *member, t ticket) (done, more bool) {
+	calls := w.mayHave(m, t.cost)
+	if w.passed[m] || calls == 0 {
+		w.passed[m], m.passed = true, true
+		return false, true
+	}
+	stand := between(m.spans, m.next, t.last)
+	n := min(stand, calls, w.free()/t.cost)
+	if n > 0 {
+		w.grant(m, n*t.cost)
+		m.next = nth(m.spans, m.next, n) + 1
+		m.queued -= n
+		w.line.queued -= n
+		if m != w.m && !w.granted[m] {
+			w.granted[m] = true
+			w.names = append(w.names, t.instance)
+		}
+	}
+	if n == stand {
+		return true, true
+	}
+	if n == calls {
+		w.passed[m], m.passed = true, true
+		return false, true
+	}
+	return false, false
+}
+
+// mayHave returns how many calls of a ticket its instance may be granted at all.
+func (s *step) mayHave(m *member, cost int) int {
+	if cost > s.limit-s.withheld {
+		return 0
+	}
+	if m == s.m {
+		return math.MaxInt
+	}
+	unacked := int(m.granted - m.acked)
+	if unacked == 0 {
+		return max(1, maxUnacked/cost)
+	}
+	return max(0, (maxUnacked-unacked)/cost)
+}
+
+// tell says to those that were lent something that they were.
+func (w *walk) tell() {
+	for _, name := range w.names {
+		m := w.members[name]
+		text := fmt.Appendf(nil, "g %d %d ", w.epoch, m.granted)
+		news := m.slotsAbove(m.acked)
+		if len(news) == 0 {
+			text = append(text, '-')
+		}
+		w.publish(ChannelOf(w.key, name), string(appendSlots(text, news)))
+	}
+}
+
+// grant lends units to a member.
+func (s *step) grant(m *member, units int) {
+	for range units {
+		m.granted++
+		if m.fenced {
+			m.slots = append(m.slots, s.lowestSlot(m.granted))
+		}
+	}
+	s.held += units
+	s.top = max(s.top, m.granted)
+}
+
+// resume gives a member that was cut off what it ran meanwhile: it was withheld for it.
+func (s *step) resume() {
+	m := s.m
+	if !m.gone {
+		return
+	}
+	share := m.withheld(s.clock)
+	m.gone = false
+	s.withheld -= share
+	s.line.fromTheFront()
+	if n := min(share, s.spare, s.free()); n > 0 && !s.learning() {
+		s.grant(m, n)
+		s.spare -= n
+	}
+}
+
+// lendSpare lends more than was asked for, if nobody waits, and leaves one unit for
+// each other instance and half of the rest.
+func (s *step) lendSpare() {
+	if s.learning() || s.queued() > 0 {
+		return
+	}
+	room := s.free()
+	if others := len(s.names) - 1; others > 0 {
+		room = (room - others) / 2
+	}
+	if n := min(room, s.spare); n > 0 {
+		s.grant(s.m, n)
+	}
+}
+
+// hush keeps in mind who was told that nobody else waits, and tells them once if
+// somebody does.
+func (s *step) hush(contended bool) {
+	name := s.r.Instance
+	if s.m.queued > 0 && s.calm != "" && s.calm != name {
+		s.publish(s.key, "c")
+		s.calm = ""
+	}
+	switch {
+	case contended && s.calm == name:
+		s.calm = ""
+	case contended:
+	case s.calm == "" || s.calm == name:
+		s.calm = name
+	default:
+		s.calm = "*"
+	}
+}

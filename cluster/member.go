@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+)
+
+// member is an instance as the ledger knows it.
+type member struct {
+	host     string
+	number   uint64 // of the last request
+	granted  uint64 // in all
+	returned uint64 // in all
+	acked    uint64 // of granted, what the instance has heard of
+	slots    []heldSlot
+
+	inUse, waiting int
+	oldest         int64
+
+	heard, next uint64 // calls up to heard are known; those from next on that stand are in line
+	queued      int    // calls in line
+	spans       []Span // calls that stand
+	last        int64  // place of its last ticket
+	lastCost    int    // and what a call of it costs
+
+	seen     int64 // by the ledger's clock
+	lease    int64
+	limit    int // configured
+	withhold int64
+	share    int  // as last told
+	fenced   bool // its slots are numbered
+	gone     bool // given up, or cut off
+	passed   bool // calls of it stand in front of the line's cursor
+}
+
+func (m *member) held() int { return int(m.granted - m.returned) }
+
+// busy members are given up once their lease is surely over; others are forgotten later.
+func (m *member) busy() bool { return m.held() > 0 || m.queued > 0 || m.withhold > 0 }
+
+// givenUp returns when the member is given up.
+func (m *member) givenUp() int64 { return m.seen + givenUpAfter(m.lease) }
+
+// apart returns until when a member that is cut off may use its share, with a
+// sixteenth for clocks that differ.
+func (m *member) apart() int64 {
+	if m.withhold == 0 {
+		return 0
+	}
+	return m.givenUp() + m.withhold + m.withhold/16
+}
+
+// forgotten returns when the member is forgotten, if it is not busy or given up.
+func (m *member) forgotten() int64 { return max(m.seen+membership*m.lease, m.apart()) }
+
+// withheld returns the units that the others must not have because of the member.
+func (m *member) withheld(clock int64) int {
+	if m.gone && clock < m.apart() {
+		return m.share
+	}
+	return 0
+}
+
+// due returns a moment before which nothing becomes of the member by itself.
+func (m *member) due() int64 {
+	switch {
+	case !m.gone && m.busy():
+		return m.givenUp()
+	case m.gone && m.withhold > 0:
+		return m.apart()
+	}
+	return m.forgotten()
+}
+
+// recognise finds who speaks, lets it in, or lets it go.
+func (s *step) recognise() {
+	m := s.members[s.r.Instance]
+	s.newer = m == nil || s.r.Number > m.number
+	if m == nil && s.r.Epoch != 0 && s.r.Epoch < s.epoch {
+		s.claimed()
+	}
+	switch {
+	case m != nil && s.r.Leaving && s.newer:
+		s.giveBack(m)
+		s.forget(m)
+		s.recount()
+		m = nil
+	case m == nil && !s.r.Leaving:
+		m = s.join()
+	}
+	s.m = m
+	s.meet()
+}
+
+// join lets an instance in. Its figures begin above all that it may once have heard in
+// this epoch, so that no message that is late can mean anything.
+func (s *step) join() *member {
+	r := s.r
+	m := &member{
+		granted: s.top, returned: s.top, acked: s.top,
+		limit: r.Limit, seen: s.clock, lease: s.lease, fenced: r.Fenced,
+	}
+	if n := len(r.Standing); n > 0 {
+		m.heard = r.Standing[n-1].Last
+	}
+	m.next = m.heard + 1
+	if len(s.names) == 0 {
+		s.low, s.high = r.Limit, r.Limit
+	}
+	s.low, s.high = min(s.low, r.Limit), max(s.high, r.Limit)
+	s.names = append(s.names, r.Instance)
+	s.members[r.Instance] = m
+	s.counted()
+	return m
+}
+
+// counted tells everybody how many instances there are.
+func (s *step) counted() {
+	if !s.learning() {
+		s.publish(s.key, fmt.Sprintf("n %d", len(s.names)))
+	}
+}
+
+// giveBack takes everything from a member: what it holds, and its place in line.
+func (s *step) giveBack(m *member) {
+	s.held -= m.held()
+	s.freeSlots(m.slots)
+	s.inUse -= m.inUse
+	s.waiting -= m.waiting
+	s.line.queued -= m.queued
+	m.returned, m.slots = m.granted, nil
+	m.inUse, m.waiting, m.queued = 0, 0, 0
+	m.next, m.spans = m.heard+1, nil
+}
+
+func (s *step) forget(m *member) {
+	for name, other := range s.members {
+		if other == m {
+			delete(s.members, name)
+			s.names = slices.DeleteFunc(s.names, func(n string) bool { return n == name })
+		}
+	}
+	s.counted()
+}
+
+// count looks at everybody if something may be due, or counts otherwise from now on.
+func (s *step) count() {
+	m := s.members[s.r.Instance]
+	if m != nil && s.r.Number > m.number && m.limit != s.r.Limit {
+		m.limit = s.r.Limit
+	} else if s.clock < s.nearest {
+		return
+	}
+	s.recount()
+}
+
+// recount gives up and forgets whoever is due, and adds up what the others have.
+func (s *step) recount() {
+	before := len(s.names)
+	for _, name := range slices.Clone(s.names) {
+		m := s.members[name]
+		if !m.gone && m.busy() && s.clock >= m.givenUp() {
+			s.reclaimed += uint64(m.held())
+			s.giveBack(m)
+			m.gone = true
+		}
+		if (m.gone || !m.busy()) && s.clock >= m.forgotten() {
+			delete(s.members, name)
+			s.names = slices.DeleteFunc(s.names, func(n string) bool { return n == name })
+		}
+	}
+	s.withheld, s.nearest = 0, s.clock+membership*s.lease
+	for i, name := range s.names {
+		m := s.members[name]
+		if i == 0 {
+			s.low, s.high = m.limit, m.limit
+		}
+		s.low, s.high = min(s.low, m.limit), max(s.high, m.limit)
+		s.withheld += m.withheld(s.clock)
+		s.nearest = min(s.nearest, m.due())
+	}
+	s.line.fromTheFront()
+	if len(s.names) != before {
+		s.counted()
+	}
+}
