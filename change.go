@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // SetLimit puts a limit in force at once: 0 closes the gate (everybody is
@@ -11,7 +12,9 @@ import (
 // starts until there is room, after a growth exactly the difference of those in
 // line starts. It stays until the next SetLimit, [Gate.Reconfigure], or word of a
 // limiter; a closed gate stays closed whatever a limiter wants. A value out of
-// range changes nothing and is an error.
+// range changes nothing and is an error. Of a gate with a [Config.Cluster] it is the
+// limit of the whole cluster that is set, here at once and elsewhere as soon as the
+// store has heard of it.
 func (g *Gate) SetLimit(n int) error {
 	if err := g.checkLimit(n); err != nil {
 		return err
@@ -19,6 +22,31 @@ func (g *Gate) SetLimit(n int) error {
 	g.lock()
 	g.machine.SetLimit(clock(), n)
 	g.unlock()
+	if g.cluster != nil {
+		g.cluster.supplier.SetLimit(n, 0)
+	}
+	return nil
+}
+
+// SetClusterLimit is [Gate.SetLimit] for a time: 0 is until another word, and an n
+// below 0 puts the configured limit in force again. The store ends it, whatever has
+// become of this process. A gate without a [Config.Cluster] is an error.
+func (g *Gate) SetClusterLimit(n int, lasts time.Duration) error {
+	if g.cluster == nil {
+		return fmt.Errorf("forebay: gate %q has no cluster; SetLimit sets the limit of this process", g.name)
+	}
+	if lasts < 0 {
+		return fmt.Errorf("forebay: limit of gate %q for %v; it must be 0 (until another word) or more", g.name, lasts)
+	}
+	here := n
+	if n < 0 {
+		n, here = -1, g.settings.Load().MaxInFlight
+	}
+	if err := g.checkLimit(here); err != nil {
+		return err
+	}
+	port{g}.SetLimit(here)
+	g.cluster.supplier.SetLimit(n, lasts)
 	return nil
 }
 
@@ -31,9 +59,9 @@ func (g *Gate) checkLimit(n int) error {
 
 // Reconfigure puts another configuration in force, with MaxInFlight as the
 // limit. Leases stay out, whoever waits keeps place and patience, counters go
-// on. An empty Name means the gate's own and any other is an error; Script is that
-// of the start whatever c says. To change one thing, start from [Gate.Config]. On
-// error nothing has changed, and the error names every mistake.
+// on. An empty Name means the gate's own and any other is an error; Script and
+// Cluster are those of the start whatever c says. To change one thing, start from
+// [Gate.Config]. On error nothing has changed, and the error names every mistake.
 func (g *Gate) Reconfigure(c Config) error { return g.ReconfigureAt(c, c.MaxInFlight) }
 
 // ReconfigureAt is Reconfigure with another limit in force than MaxInFlight, in one
@@ -52,7 +80,8 @@ func (g *Gate) ReconfigureAt(c Config, limit int) error {
 	if err != nil {
 		return err
 	}
-	c.Script = g.settings.Load().Script
+	old := g.settings.Load()
+	c.Script, c.Cluster = old.Script, old.Cluster
 	s := newSettings(g, c)
 	g.lock()
 	g.settings.Store(s)
@@ -60,6 +89,9 @@ func (g *Gate) ReconfigureAt(c Config, limit int) error {
 	g.machine.Configure(now, s.machine(&g.limiterPanics), limit)
 	g.watchAfreshLocked(now, s)
 	g.unlock()
+	if g.cluster != nil {
+		g.cluster.supplier.Configured(c.MaxInFlight)
+	}
 	return nil
 }
 

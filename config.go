@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/forebay/internal/admit"
+	"example.com/forebay/internal/feed"
 )
 
 // Config says what a gate is. Only MaxInFlight has no default: no number is safe
@@ -45,6 +46,18 @@ type Config struct {
 	// Nil: the limit stays as set. A gate with a limiter tracks (see Track) and
 	// takes its lock for every call.
 	Limiter Limiter
+
+	// Cluster lends the gate its slots, so that MaxInFlight holds over every process
+	// that shares it: a cluster.Cluster. The gate then has no slots of its own, and
+	// while the cluster's store is away it goes on as the cluster's terms say. A call
+	// that may not wait still waits for the store's answer if no slot is here, at most
+	// 50 ms. Nil: this process alone. It does not go together with a Limiter.
+	Cluster feed.Source
+
+	// CancelLost ends the context of work behind [Do], [Func] and the handlers when
+	// its lease is lost, with the cause [ErrLeaseLost]; see [Lease.Context]. Off: work
+	// goes on, and the limit may be exceeded by it until it ends.
+	CancelLost bool
 
 	// Track keeps for every lease who holds it and since when: Holders, Held in
 	// events, OldestHolder. It costs two clock reads a call, and so is off.
@@ -110,6 +123,7 @@ func (c *Config) validate() error {
 		"MaxWaiting is %d without a MaxWait; set MaxWait, or leave MaxWaiting 0 to refuse at once", c.MaxWaiting)
 	wrong(c.MaxHold < 0, "MaxHold is %v; it must be 0 (no watch) or more", c.MaxHold)
 	wrong(c.MaxHold > longestHold, "MaxHold is %v; it must be at most %v", c.MaxHold, longestHold)
+	wrong(c.Cluster != nil && c.Limiter != nil, "Limiter and Cluster are both set; a limit that others share is not one gate's to move")
 	for i, o := range c.Observers {
 		wrong(o == nil, "Observers[%d] is nil; leave it out", i)
 	}
@@ -147,7 +161,7 @@ func newSettings(g *Gate, c Config) *settings {
 	// An observer is told figures of one instant, and a watchdog's timer must not
 	// outlive the last lease: both need the lock.
 	s.lends = len(c.Observers) == 0 && c.MaxHold == 0
-	for d := RejectedBusy; d <= RejectedDraining; d++ {
+	for d := RejectedBusy; d <= RejectedStore; d++ {
 		s.rejected[d] = newRejectedError(g, d)
 		s.pages[d] = newPage(g.name, d, c.Refusal)
 	}
@@ -157,6 +171,7 @@ func newSettings(g *Gate, c Config) *settings {
 func (s *settings) machine(panics *atomic.Uint64) admit.Config {
 	c := admit.Config{
 		Limit: s.MaxInFlight, MaxWait: s.MaxWait, MaxWaiting: s.MaxWaiting, Measure: s.track,
+		Ledger: s.Cluster != nil,
 	}
 	if s.Limiter != nil {
 		c.Limiter = limiterPort{s.Limiter, panics}

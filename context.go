@@ -51,18 +51,26 @@ func holds(ctx context.Context, g *Gate) bool {
 
 // eachGate shows visit the gates of a live lease.
 func (l Lease) eachGate(visit func(*Gate)) {
-	if stateOf(l.word) == slotHeld {
+	l.eachLink(func(link Lease) { visit(link.slot.gate) })
+}
+
+// eachLink shows visit a live lease, and those of a chain's further gates. visit must
+// not wait for anything.
+func (l Lease) eachLink(visit func(Lease)) {
+	switch {
+	case l.slot == nil:
+		return
+	case stateOf(l.word) == slotHeld:
 		if l.Live() {
-			visit(l.slot.gate)
+			visit(l)
 		}
 		return
-	}
-	if !l.slot.look(l.word) {
+	case !l.slot.look(l.word):
 		return
 	}
-	visit(l.slot.gate)
+	visit(l)
 	for _, link := range l.slot.holder.rest {
-		visit(link.slot.gate)
+		visit(link)
 	}
 	l.slot.put(l.word)
 }

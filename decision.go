@@ -20,13 +20,15 @@ const (
 	RejectedDeadline          // the caller's own deadline passed before it could run
 	RejectedTooLarge          // its cost is above the configured maximum: waiting cannot cure that
 	RejectedDraining          // the gate is draining
+	RejectedStore             // the cluster's store is away, or did not answer in time
 	Canceled                  // the caller left before it could run
 	decisions                 // how many there are
 )
 
 var decisionNames = [decisions]string{
 	"undecided", "accepted", "exempt", "rejected_busy", "rejected_timeout",
-	"rejected_deadline", "rejected_too_large", "rejected_draining", "canceled",
+	"rejected_deadline", "rejected_too_large", "rejected_draining", "rejected_store",
+	"canceled",
 }
 
 // String returns the word that logs, metrics and refusals use: "rejected_busy".
@@ -38,7 +40,7 @@ func (d Decision) String() string {
 }
 
 // Refused reports whether d turned a caller away who was still there.
-func (d Decision) Refused() bool { return d >= RejectedBusy && d <= RejectedDraining }
+func (d Decision) Refused() bool { return d >= RejectedBusy && d <= RejectedStore }
 
 // Status returns the HTTP status of the answer that d gives by itself: 200 when
 // the call runs, 503 for a refusal that waiting cures, 413 for one that it does
@@ -68,4 +70,5 @@ var verdictDecisions = [admit.Verdicts]Decision{
 	admit.TooLarge: RejectedTooLarge,
 	admit.Draining: RejectedDraining,
 	admit.Canceled: Canceled,
+	admit.Store:    RejectedStore,
 }

@@ -21,6 +21,11 @@ func Do(ctx context.Context, g *Gate, f func(context.Context) error) error {
 	if err != nil {
 		return err
 	}
+	if g.settings.Load().CancelLost {
+		lost, stop := lease.Context(ctx)
+		defer stop()
+		ctx = lost
+	}
 	outcome := OutcomeAborted
 	defer func() { lease.ReleaseAs(outcome) }()
 	err = f(WithLease(ctx, lease))

@@ -31,6 +31,8 @@ type Gate struct {
 	limiterPanics  atomic.Uint64
 	scriptErrors   atomic.Uint64
 
+	cluster *clustered // nil: this process alone
+
 	mu      sync.Mutex     // guards what follows
 	alarm   alarm          // for the line
 	watch   alarm          // for overdue leases
@@ -81,6 +83,12 @@ func New(c Config) (*Gate, error) {
 	g.openScript(c.Script)
 	g.slots.growLocked() // nobody else has the gate yet
 	g.lend = true
+	if c.Cluster != nil {
+		if err := g.attach(c.Cluster); err != nil {
+			return nil, err
+		}
+		return g, nil
+	}
 	g.settleLocked()
 	return g, nil
 }
@@ -113,9 +121,10 @@ func (g *Gate) Acquire(ctx context.Context, call Call) (Lease, error) {
 	return g.acquireSlow(ctx, s, &call, admit.Arrival{Cost: call.cost()})
 }
 
-// TryAcquire returns a lease if the call can run at once, past nobody in line. Why
-// not is in the event and the counters. It has no context, and so does not see a
-// lease that the call holds already.
+// TryAcquire returns a lease if the call can run at once, past nobody in line. Where
+// a cluster lends slots and none is here, it asks for one and waits for the answer,
+// at most 50 ms. Why not is in the event and the counters. It has no context, and so
+// does not see a lease that the call holds already.
 func (g *Gate) TryAcquire(call Call) (Lease, bool) {
 	s := g.settings.Load()
 	if l := g.fast(s, &call); l.slot != nil {
@@ -152,7 +161,7 @@ func (g *Gate) fast(s *settings, call *Call) Lease {
 
 // claimed is the second look of a call that has claimed a lent slot.
 func (g *Gate) claimed(s *settings, call *Call, sl *slot, word uint64) Lease {
-	if g.slots.open.Load() == 0 && !g.confirm(sl, word) {
+	if (g.slots.open.Load() == 0 || g.cluster != nil && g.cluster.term.Load().over()) && !g.confirm(sl, word) {
 		return Lease{}
 	}
 	if s.keep {
@@ -162,7 +171,8 @@ func (g *Gate) claimed(s *settings, call *Call, sl *slot, word uint64) Lease {
 }
 
 // confirm decides about a slot that was claimed while the machine took its room
-// back. If the machine has seen the claim it stands. If not, the slot is one that
+// back, or once the time was over for which it was lent. If the machine has seen the
+// claim it stands, unless that time is over. If not, the slot is one that
 // was given back after the machine's pass, so the claim came behind whatever the
 // machine has decided since: the release is the machine's, and the caller goes to
 // the line like everybody else.
@@ -171,7 +181,12 @@ func (g *Gate) confirm(sl *slot, word uint64) bool {
 	g.lock()
 	defer g.unlock()
 	if sl.seen == generationOf(word) {
-		return true
+		if g.cluster == nil || !g.cluster.over {
+			return true
+		}
+		g.slots.closeLocked(sl, word)
+		g.machine.Retract(now, 1)
+		return false
 	}
 	sl.seen = generationOf(word)
 	g.slots.closeLocked(sl, word)
@@ -191,11 +206,15 @@ func (g *Gate) refusesNow(s *settings, call *Call) admit.Verdict {
 	return admit.Queued
 }
 
-// lock takes the gate's lock, and its counting back to the machine.
+// lock takes the gate's lock, and its counting back to the machine. Whatever is
+// decided after it is within the time for which a cluster lends slots.
 func (g *Gate) lock() {
 	g.mu.Lock()
 	if loan, ok := g.slots.collectLocked(); ok {
 		g.machine.Collect(loan)
+	}
+	if g.cluster != nil {
+		g.expireLocked()
 	}
 }
 
@@ -220,8 +239,13 @@ func (g *Gate) unlock() {
 	if script != nil && script.collectLocked() {
 		g.scriptErrors.Add(1)
 	}
+	var told notices
+	if g.cluster != nil {
+		told = g.noticesLocked()
+	}
 	g.mu.Unlock()
 	wake(decided)
+	told.deliver()
 	if script != nil {
 		g.flush(script)
 	}
@@ -233,7 +257,7 @@ func (g *Gate) unlock() {
 func (g *Gate) settleLocked() {
 	var refuses admit.Verdict
 	if room, ok := g.machine.Lend(); ok {
-		if g.lend && g.settings.Load().lends {
+		if g.lend && g.settings.Load().lends && (g.cluster == nil || !g.cluster.fenced) {
 			g.slots.lendLocked(room)
 		}
 	} else {

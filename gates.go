@@ -46,13 +46,16 @@ func (gs *Gates) Get(name string) *Gate { return gs.byName[name] }
 // All ranges over the gates in order.
 func (gs *Gates) All() iter.Seq[*Gate] { return slices.Values(gs.all) }
 
-// Stats returns the picture of the gate of that name, false if there is none.
+// Stats returns the picture of the gate of that name, false if there is none. Of a
+// gate with a [Config.Cluster] Capacity, Available, InUse and Waiting are those of the
+// whole cluster, once the store has been heard of, and Local says what is here; the
+// counters are of this process.
 func (gs *Gates) Stats(name string) (Stats, bool) {
 	g := gs.byName[name]
 	if g == nil {
 		return Stats{}, false
 	}
-	return g.Stats(), true
+	return g.overCluster(g.Stats()), true
 }
 
 // DrainAll drains every gate at the same time, and returns when all are empty or

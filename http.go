@@ -72,6 +72,11 @@ func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, 
 			lease.ReleaseAs(outcome)
 		}
 	}()
+	if cancelsLost(gates) {
+		ctx, stop := lease.Context(r.Context())
+		defer stop()
+		r = r.WithContext(ctx)
+	}
 	if inContext(gates) {
 		r = r.WithContext(WithLease(r.Context(), lease))
 	}
@@ -83,6 +88,15 @@ func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, 
 func seen(gates []*Gate) bool {
 	for _, g := range gates {
 		if g.settings.Load().keep {
+			return true
+		}
+	}
+	return false
+}
+
+func cancelsLost(gates []*Gate) bool {
+	for _, g := range gates {
+		if g.settings.Load().CancelLost {
 			return true
 		}
 	}

@@ -29,8 +29,10 @@ type slot struct {
 	// Guarded by the gate's lock.
 	seen uint64 // the last generation that the machine has counted
 	wide int    // units, if the lease takes more than one
+	lost uint64 // the last generation of which the lease was lost
 
-	_ [16]byte // up to a cache line, so that neighbours do not slow each other
+	numbers *numbers // of a fenced gate: the units that the lease holds; with it the slot
+	// fills a cache line, so that neighbours do not slow each other
 }
 
 // holder is what is kept of a call while it holds a slot.

@@ -140,9 +140,13 @@ func (s *slots) inspectLocked(sl *slot, loan *admit.Loan) int {
 		}
 		w = sl.word.Load() // claimed meanwhile
 	}
-	loan.Grants += generationOf(w) - sl.seen
+	claimed := generationOf(w) - sl.seen
+	loan.Grants += claimed
 	sl.seen = generationOf(w)
 	if stateOf(w) <= slotFree {
+		if claimed > 0 {
+			loan.Gone++
+		}
 		return 0
 	}
 	if s.newest(sl) {
@@ -180,6 +184,10 @@ func (s *slots) closeLocked(sl *slot, word uint64) bool {
 		s.wide.Units -= sl.wide
 		s.wide.Calls--
 		sl.wide = 0
+	}
+	if sl.numbers != nil {
+		s.gate.cluster.giveBackLocked(sl.numbers)
+		sl.numbers = nil
 	}
 	s.pushLocked(sl)
 	return true
@@ -221,6 +229,17 @@ func (s *slots) growLocked() {
 	}
 	s.top = 0
 	s.table.Store(t)
+}
+
+// outLocked shows visit every slot on which a lease is out, while nothing is lent.
+func (s *slots) outLocked(visit func(*slot)) {
+	for t := s.table.Load(); t != nil; t = t.older.Load() {
+		for i := range t.slots {
+			if stateOf(t.slots[i].word.Load()) > slotFree {
+				visit(&t.slots[i])
+			}
+		}
+	}
 }
 
 // each shows visit what is kept of every lease that is out, but for those that

@@ -34,6 +34,7 @@ type Stats struct {
 	RejectedDeadline uint64 `json:"rejected_deadline"`
 	RejectedTooLarge uint64 `json:"rejected_too_large"`
 	RejectedDraining uint64 `json:"rejected_draining"`
+	RejectedStore    uint64 `json:"rejected_store"`
 	Canceled         uint64 `json:"canceled"`
 
 	Granted        uint64 `json:"granted"`         // leases given: more than Accepted where chains pass that another gate counts
@@ -47,6 +48,11 @@ type Stats struct {
 	// OldestHolder is who has held a lease longest. Nil unless the gate tracks
 	// and leases are out.
 	OldestHolder *Holder `json:"oldest_holder,omitempty"`
+
+	// Local and Cluster are set by [Gates.Stats] for a gate with a cluster: this
+	// process's own part, and what is known of all of them.
+	Local   *Local        `json:"local,omitempty"`
+	Cluster *ClusterStats `json:"cluster,omitempty"`
 }
 
 // Decisions returns how many calls were decided.
@@ -55,7 +61,8 @@ func (s Stats) Decisions() uint64 { return s.Accepted + s.Rejected() + s.Cancele
 // Rejected returns how many calls were refused, for whatever reason. A caller
 // that left was not refused.
 func (s Stats) Rejected() uint64 {
-	return s.RejectedBusy + s.RejectedTimeout + s.RejectedDeadline + s.RejectedTooLarge + s.RejectedDraining
+	return s.RejectedBusy + s.RejectedTimeout + s.RejectedDeadline + s.RejectedTooLarge + s.RejectedDraining +
+		s.RejectedStore
 }
 
 // Holder is one call that holds a lease. Of its times only Since is in its JSON,
@@ -96,6 +103,7 @@ func (g *Gate) statsLocked(s *settings) Stats {
 		RejectedDeadline: count(admit.Deadline),
 		RejectedTooLarge: count(admit.TooLarge),
 		RejectedDraining: count(admit.Draining),
+		RejectedStore:    count(admit.Store),
 		Canceled:         count(admit.Canceled),
 		Granted:          counts.Granted, Released: counts.Released,
 		StaleReleases: g.stale.Load(), Overdue: g.overdue.Load(),

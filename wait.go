@@ -113,21 +113,27 @@ func (g *Gate) grantLocked(cost int, keep bool) Lease {
 		state = slotBusy
 	}
 	sl, word := g.slots.grantLocked(state, cost)
+	if g.cluster != nil && g.cluster.fenced {
+		sl.numbers = g.cluster.numberLocked(cost)
+	}
 	return Lease{sl, word}
 }
 
 // wait returns what became of a call in line. Three things race: a verdict, the
 // gate's alarm (which gives one), and the end of ctx. The machine, under the lock,
-// says who was first, and a verdict once given stands, with one exception: a grant
-// whose caller has left meanwhile is handed on to the next in line.
+// says who was first, and a verdict once given stands, with two exceptions: a grant
+// whose caller has left meanwhile is handed on to the next in line, and so is one
+// whose slot was lent for a time that is over.
 func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time) answer {
 	select {
 	case <-w.woken:
 		if w.gone != nil && ctx.Err() != nil {
-			g.leave(ctx, w)
+			g.leave(w, leaveVerdict(ctx))
+		} else if g.cluster != nil && w.Verdict() == admit.Granted && g.cluster.term.Load().over() {
+			g.leave(w, admit.Store)
 		}
 	case <-w.gone:
-		g.leave(ctx, w)
+		g.leave(w, leaveVerdict(ctx))
 	}
 	return answer{
 		verdict: w.Verdict(), at: arrived.Add(w.Waited()), waited: w.Waited(),
@@ -136,9 +142,8 @@ func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time) answer {
 }
 
 // leave takes a call whose caller has left out of the line, or hands on the slot
-// that it got in the same instant.
-func (g *Gate) leave(ctx context.Context, w *waiting) {
-	v := leaveVerdict(ctx)
+// that it got in the same instant and may not use.
+func (g *Gate) leave(w *waiting, v admit.Verdict) {
 	now := clock()
 	g.lock()
 	defer g.unlock()

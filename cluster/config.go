@@ -25,9 +25,9 @@ type Terms struct {
 	// a limit of 3 on five instances leaves nobody anything, which is Closed.
 	MinShare int
 	// Withhold makes the ledger keep the share of an instance that it hears nothing
-	// of from the others for that long, and the instance use it no longer than that, so that the
-	// limit also holds when only some are cut off. 0: it does not, and the limit may be
-	// exceeded by the shares of those that are cut off.
+	// of from the others for that long, and the instance use it no longer than that,
+	// so that the limit also holds when only some are cut off. 0: it does not, and
+	// the limit may be exceeded by the shares of those that are cut off.
 	Withhold time.Duration
 	// IdleHold is how long a slot that nobody uses here stays for the next call,
 	// while nobody misses it. 0: 50 ms. Negative: it goes back at once.

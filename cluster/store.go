@@ -7,7 +7,8 @@ import (
 
 // Store keeps the ledgers, one for each gate, where every instance reaches them.
 // Package contrib/redisstore is one on Redis; a [Ledger] behind a lock is one for
-// a single process. A Store is safe for concurrent use. Conformance: forebaytest.TestStore.
+// a single process. A Store is safe for concurrent use. Conformance:
+// forebaytest.TestStore.
 type Store interface {
 	// Exchange tells the ledger of one gate what r says, and returns its answer. It
 	// is one atomic step of the ledger, which happens at most once: an Exchange is

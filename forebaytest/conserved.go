@@ -60,6 +60,7 @@ func counters(st forebay.Stats) map[forebay.Decision]uint64 {
 		forebay.RejectedDeadline: st.RejectedDeadline,
 		forebay.RejectedTooLarge: st.RejectedTooLarge,
 		forebay.RejectedDraining: st.RejectedDraining,
+		forebay.RejectedStore:    st.RejectedStore,
 		forebay.Canceled:         st.Canceled,
 	}
 }

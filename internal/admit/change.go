@@ -47,19 +47,10 @@ func (m *Machine) applyLimit(now time.Time, n int) {
 	}
 }
 
-// SetSlots says how many units an outer ledger grants: with 0 there are none
-// yet and everybody waits (unlike a limit of 0, which refuses). Withdrawn slots
-// are not used again once those who hold them give them back.
-func (m *Machine) SetSlots(now time.Time, n int) {
-	m.slots = n
-	m.dispatch(now)
-	m.settle(now)
-	m.note(now, "slots", strconv.Itoa(n))
-}
-
 // Configure puts another configuration in force, with the given limit; who runs
 // goes on, who waits keeps place and patience.
 func (m *Machine) Configure(now time.Time, c Config, limit int) {
+	c.Ledger = m.cfg.Ledger
 	m.cfg = c
 	m.setLimit(now, limit)
 	m.note(now, "configure", fmt.Sprintf("%s now=%d", c.script(), limit))

@@ -39,6 +39,9 @@ func (m *Machine) decide(now time.Time, w *Waiter, v Verdict) {
 		m.decidedLast.next = w
 	}
 	m.decidedLast = w
+	if w.ask {
+		m.ledger.asking--
+	}
 	if v == Granted {
 		m.start(now, w.Cost(), w.link, w.waited, w.deadline())
 	} else {
@@ -52,6 +55,7 @@ func (m *Machine) decide(now time.Time, w *Waiter, v Verdict) {
 
 func (m *Machine) start(now time.Time, cost int, link bool, waited time.Duration, deadline time.Time) {
 	m.inFlight += cost
+	m.peak = max(m.peak, m.inFlight)
 	m.calls++
 	m.counts.Granted++
 	if !link {

@@ -57,15 +57,7 @@ func (h *history) step() {
 	case 12:
 		h.setLimit()
 	case 13:
-		n := h.next(7)
-		if n == 6 {
-			n = Unlimited
-		}
-		h.say("slots %d", n)
-		h.m.SetSlots(h.now, n)
-		h.model.slots = n
-		h.model.dispatch(h.now)
-		h.model.settle(h.now)
+		h.setLimit()
 	case 14:
 		h.drainOrConfigure()
 	case 15:

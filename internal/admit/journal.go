@@ -36,6 +36,9 @@ func (c Config) script() string {
 	if c.Limiter != nil {
 		b.WriteString(" limiter")
 	}
+	if c.Ledger {
+		b.WriteString(" ledger")
+	}
 	return b.String()
 }
 
@@ -72,6 +75,12 @@ func (m *Machine) note(now time.Time, verb, args string) {
 	}
 }
 
+func (m *Machine) noteAnswer(now time.Time, verb, args, answer string, n int) {
+	if m.journal != nil {
+		m.write(now, verb, args, append([]string{fmt.Sprint(answer, " ", n)}, m.tellDecided()...))
+	}
+}
+
 func (m *Machine) noteUnwind(now time.Time, cost int) {
 	if m.journal != nil {
 		m.note(now, "unwind", fmt.Sprintf("cost=%d", cost))
@@ -97,8 +106,8 @@ func (m *Machine) noteWaiter(now time.Time, verb string, w *Waiter, v Verdict) {
 		return
 	}
 	args := fmt.Sprint(w.id)
-	if v == Deadline {
-		args += " deadline"
+	if v != Canceled {
+		args += " " + v.String()
 	}
 	m.note(now, verb, args)
 }

@@ -13,6 +13,7 @@ func (m *Machine) Release(now time.Time, cost int, end End) {
 		m.observe(now, &Observation{Kind: Finished, Cost: cost, Held: end.Held, Outcome: end.Outcome})
 	}
 	m.follow(now) // a lower limit comes before the slot is handed on
+	m.giveBack()
 	m.dispatch(now)
 	m.settle(now)
 	m.noteRelease(now, cost, end)
@@ -33,6 +34,7 @@ func (m *Machine) handBack(now time.Time, cost int) {
 	if m.cfg.Limiter != nil {
 		m.observe(now, &Observation{Kind: Left, Cost: cost})
 	}
+	m.giveBack()
 	m.dispatch(now)
 	m.settle(now)
 }
@@ -73,8 +75,9 @@ func (m *Machine) ExpireDue(now time.Time) (next time.Time, ok bool) {
 	return next, ok
 }
 
-// Disown turns a grant whose caller left before it could run into v, [Canceled]
-// or [Deadline]: the slot goes to the next in line. Any other verdict stands.
+// Disown turns a grant that cannot run into v: its caller left ([Canceled],
+// [Deadline]), or the time for which its slot was lent is over ([Store]). The slot
+// goes to the next in line. Any other verdict stands.
 func (m *Machine) Disown(now time.Time, w *Waiter, v Verdict) {
 	if w.verdict == Granted {
 		w.verdict = v

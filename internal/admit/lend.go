@@ -9,15 +9,16 @@ type Loan struct {
 	Units  int    // in flight now
 	Calls  int    // leases out now
 	Grants uint64 // granted, and accepted, since the loan began
+	Gone   int    // units that were in use meanwhile and are not now
 }
 
 // Lend returns the room that may be lent, and false while the machine needs to
 // see every event itself: somebody waits, it drains or is closed, a limiter
-// watches, a journal records, or nothing is free.
+// watches, a journal records, units are missed elsewhere, or nothing is free.
 func (m *Machine) Lend() (room int, ok bool) {
 	room = m.room()
 	switch {
-	case m.line.len > 0, m.draining, m.journal != nil, m.cfg.Limiter != nil, room <= 0:
+	case m.line.len > 0, m.draining, m.journal != nil, m.cfg.Limiter != nil, room <= 0, m.returns():
 		return 0, false
 	}
 	return room, true
@@ -29,6 +30,7 @@ func (m *Machine) Collect(l Loan) {
 	m.counts.Decisions[Granted] += l.Grants
 	m.counts.Released += l.Grants + uint64(m.calls) - uint64(l.Calls)
 	m.inFlight, m.calls = l.Units, l.Calls
+	m.peak = max(m.peak, l.Units+l.Gone)
 }
 
 // Refuses returns the verdict that an ordinary arrival (cost 1, no nearer
@@ -40,7 +42,9 @@ func (m *Machine) Refuses() (Verdict, bool) {
 		return Draining, true
 	case m.limit == 0, m.line.len > 0 && m.line.len >= m.MaxWaiting():
 		return Busy, true
-	case m.cfg.MaxWait == 0 && m.slots > 0 && m.room() <= 0:
+	case m.ledger.refuse:
+		return Store, true
+	case m.cfg.MaxWait == 0 && (m.inFlight >= m.limit || m.ledger.away && m.room() <= 0):
 		return Busy, true
 	}
 	return Queued, false

@@ -14,11 +14,13 @@ type Waiter struct {
 	waited  time.Duration // when it is decided
 	own     time.Duration // the caller's own deadline, after arrival; 0: none
 	gauge   Gauge
+	number  uint64 // of a machine with a ledger: what the ledger knows the call by
 	cost    int32
 	id      int32 // in a journal or script
 	verdict Verdict
 	expiry  Verdict // what it is told when its time is up: Timeout or Deadline
 	link    bool
+	ask     bool // it waits for the ledger's answer only
 
 	prev, next *Waiter // in line; after the verdict, next chains the decided ones
 }
@@ -46,7 +48,14 @@ func (w *Waiter) deadline() time.Time {
 // Gauge returns what the machine showed just after w was decided.
 func (w *Waiter) Gauge() Gauge { return w.gauge }
 
-// Next returns the waiter decided after w by the same event; see [Machine.Decided].
+// Number returns what the ledger knows the waiter's call by. It grows along the line.
+func (w *Waiter) Number() uint64 { return w.number }
+
+// Ask reports whether the waiter waits for the ledger's answer only.
+func (w *Waiter) Ask() bool { return w.ask }
+
+// Next returns the waiter that stands behind w in line; once w is decided, the one
+// decided after it by the same event, see [Machine.Decided].
 func (w *Waiter) Next() *Waiter { return w.next }
 
 // line is the first-in-first-out list of those who wait.

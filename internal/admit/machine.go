@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Unlimited is the number of slots of a machine that no outer ledger feeds.
-const Unlimited = math.MaxInt
+// unlimited is the number of slots of a machine that no outer ledger feeds.
+const unlimited = math.MaxInt
 
 // Config is what a machine is told once and can be told again.
 type Config struct {
@@ -15,6 +15,7 @@ type Config struct {
 	MaxWaiting int           // calls in line; 0: twice the limit in force, and the chance rule applies
 	Measure    bool          // measure departures even when nobody may wait
 	Limiter    Limiter       // moves the limit; nil: it stays where it is set
+	Ledger     bool          // slots come from an outer ledger, and at first there are none; it never changes
 }
 
 // Arrival is one call that wants to run.
@@ -22,7 +23,7 @@ type Arrival struct {
 	Cost     int       // units; at least 1
 	Deadline time.Time // the caller's own; zero: none
 	Until    time.Time // end of a patience that began elsewhere, in a chain; zero: now + MaxWait
-	NoWait   bool      // refuse rather than queue
+	NoWait   bool      // refuse rather than queue; where a ledger lends, ask it first
 	Link     bool      // one gate of a chain: its grant is no decision yet
 }
 
@@ -39,14 +40,16 @@ type Machine struct {
 	cfg      Config
 	limit    int // in force; 0: closed
 	want     int // what the limiter wants to be in force; see follow
-	slots    int // given by an outer ledger; 0: none yet, so everybody waits
+	slots    int // that may be used now, whatever the limit; 0: none yet, so everybody waits
 	inFlight int // units
+	peak     int // the most of them since somebody asked
 	calls    int // leases
 	offered  uint64
 	draining bool
 	line     line
 	rate     rate
 	counts   Counts
+	ledger   ledger // of a machine whose slots come from one
 
 	decided, decidedLast *Waiter
 	journal              *journal // nil unless somebody records
@@ -54,7 +57,10 @@ type Machine struct {
 
 // New returns a machine with nothing in flight.
 func New(now time.Time, c Config) *Machine {
-	m := &Machine{cfg: c, limit: c.Limit, want: c.Limit, slots: Unlimited}
+	m := &Machine{cfg: c, limit: c.Limit, want: c.Limit, slots: unlimited}
+	if c.Ledger {
+		m.slots = 0
+	}
 	if m.cfg.Limiter != nil {
 		m.observe(now, &Observation{Kind: Changed})
 	}
@@ -112,10 +118,13 @@ func (m *Machine) Ahead() (time.Duration, bool) {
 // maxSeconds keeps a forecast within what a Duration can hold.
 const maxSeconds = 1e9
 
-// room returns the units that may start now; negative after a shrink.
+// room returns the units that may start now; negative after a shrink, and while
+// units run without a slot.
 func (m *Machine) room() int { return min(m.limit, m.slots) - m.inFlight }
 
-func (m *Machine) full() bool { return m.room() <= 0 || m.line.len > 0 }
+// full leaves slots out: one that has none and is asked for none says nothing of
+// the backend.
+func (m *Machine) full() bool { return m.inFlight >= m.limit || m.line.len > 0 }
 
 func (m *Machine) measures() bool { return m.cfg.MaxWait > 0 || m.cfg.Measure }
 
@@ -147,6 +156,12 @@ func (m *Machine) Join(now time.Time, a Arrival, w *Waiter) {
 		w.own = a.Deadline.Sub(now)
 	}
 	w.until, w.expiry = m.patience(now, a)
+	if m.cfg.Ledger {
+		m.number(w)
+		if w.ask = m.asks(a); w.ask {
+			m.ledger.asking++
+		}
+	}
 	m.line.push(w)
 	if m.cfg.Limiter != nil {
 		m.observe(now, &Observation{Kind: Joined, Cost: a.Cost, Deadline: a.Deadline})
@@ -166,15 +181,18 @@ func (m *Machine) judge(now time.Time, a Arrival) Verdict {
 		return Deadline
 	case a.Cost > m.limit: // closed, or shrunk below this call: it would block the line
 		return Busy
+	case m.ledger.refuse:
+		return Store
 	case m.line.len == 0 && a.Cost <= m.room():
 		return Granted
 	}
 	place := m.line.len + 1
 	until, _ := m.patience(now, a)
+	asks := m.asks(a)
 	switch {
-	case a.NoWait || place > m.MaxWaiting() || !until.After(now):
+	case asks && !m.mayAsk(a.Cost), a.NoWait && !asks, place > m.MaxWaiting(), !until.After(now):
 		return Busy
-	case m.cfg.MaxWaiting == 0 && m.rate.hopeless(place, until.Sub(now)):
+	case m.cfg.MaxWaiting == 0 && !asks && m.rate.hopeless(place, until.Sub(now)):
 		return Busy
 	}
 	return Queued
@@ -187,6 +205,9 @@ func (m *Machine) patience(now time.Time, a Arrival) (time.Time, Verdict) {
 	until, expiry := now.Add(m.cfg.MaxWait), Timeout
 	if !a.Until.IsZero() {
 		until = a.Until
+	}
+	if m.asks(a) {
+		until, expiry = now.Add(askTime), Store
 	}
 	if !a.Deadline.IsZero() && a.Deadline.Before(until) {
 		until, expiry = a.Deadline, Deadline

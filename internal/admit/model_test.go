@@ -39,7 +39,7 @@ type modelSpan struct {
 	departure bool    // rather than time
 }
 
-func newModel(c Config) *model { return &model{cfg: c, limit: c.Limit, slots: Unlimited} }
+func newModel(c Config) *model { return &model{cfg: c, limit: c.Limit, slots: unlimited} }
 
 func (m *model) inFlight() (units int) {
 	for _, c := range m.running {
@@ -211,7 +211,7 @@ func (m *model) settle(now time.Time) {
 	}
 	m.since = now
 	measures := m.cfg.MaxWait > 0 || m.cfg.Measure
-	m.full = measures && (len(m.line) > 0 || m.inFlight() >= min(m.limit, m.slots))
+	m.full = measures && (len(m.line) > 0 || m.inFlight() >= m.limit)
 }
 
 // hopeless computes μ from the whole history and the chance from the definition.

@@ -17,8 +17,8 @@ import (
 //	TIME VERB [ARGUMENTS] -> ANSWER
 //
 // with comments after #. TIME counts from the start of the script. The verbs are
-// new, arrive, release, unwind, due, leave, disown, limit, slots, configure,
-// drain, resume, count and state; testdata shows each.
+// new, arrive, release, unwind, due, leave, disown, limit, configure, drain, resume,
+// count and state, and those of a machine with a ledger; testdata shows each.
 func Play(script io.Reader, out io.Writer) error {
 	p := &player{start: time.Unix(0, 0).UTC(), names: map[string]*Waiter{}}
 	in := bufio.NewScanner(script)
@@ -167,8 +167,6 @@ func (p *player) apply(now time.Time, verb string, a *args) []string {
 		p.quit(now, verb, a)
 	case "limit":
 		p.m.SetLimit(now, a.number(a.first(), 0))
-	case "slots":
-		p.m.SetSlots(now, a.number(a.first(), 0))
 	case "drain":
 		p.m.Drain(now)
 	case "resume":
@@ -177,6 +175,39 @@ func (p *player) apply(now time.Time, verb string, a *args) []string {
 		p.count(now, a.first(), a)
 	case "state":
 		return p.state()
+	default:
+		return p.tellLedger(now, verb, a)
+	}
+	return nil
+}
+
+// tellLedger plays what an outer ledger says.
+func (p *player) tellLedger(now time.Time, verb string, a *args) []string {
+	switch verb {
+	case "feed":
+		p.m.Feed(now, a.number(a.first(), 0))
+	case "take":
+		return []string{fmt.Sprintf("took %d", p.m.Take(now, a.number(a.first(), 0)))}
+	case "return":
+		p.m.Return(now, a.first() == "on")
+	case "fetch":
+		return []string{fmt.Sprintf("fetched %d", p.m.Fetch(now))}
+	case "answered":
+		p.m.Answered(now, uint64(a.number(a.first(), 0)))
+	case "renumber":
+		p.m.Renumber(now)
+	case "expire":
+		p.m.Expire(now)
+	case "renew":
+		p.m.Renew(now)
+	case "lapse":
+		p.m.Lapse(now)
+	case "alone":
+		p.m.Alone(now, a.number(a.values["slots"], 0), a.has("refuse"))
+	case "together":
+		p.m.Together(now)
+	case "retract":
+		p.m.Retract(now, a.number(a.values["cost"], 1))
 	default:
 		a.err = fmt.Errorf("unknown verb %q", verb)
 	}
@@ -187,6 +218,7 @@ func (p *player) config(a *args) Config {
 	c := Config{
 		Limit: a.number(a.values["limit"], 1), MaxWait: a.duration("wait"),
 		MaxWaiting: a.number(a.values["line"], 0), Measure: a.has("measure"),
+		Ledger: a.has("ledger"),
 	}
 	if a.has("limiter") {
 		if p.tape == nil {
@@ -229,8 +261,10 @@ func (p *player) quit(now time.Time, verb string, a *args) {
 		return
 	}
 	v := Canceled
-	if a.has("deadline") {
-		v = Deadline
+	for _, other := range []Verdict{Deadline, Store} {
+		if a.has(other.String()) {
+			v = other
+		}
 	}
 	switch verb {
 	case "leave":
@@ -244,6 +278,9 @@ func (p *player) state() []string {
 	m, c := p.m, p.m.counts
 	told := []string{fmt.Sprintf("in flight %d of %d in %d calls", m.inFlight, m.limit, m.calls)}
 	told = append(told, fmt.Sprintf("waiting %d of %d", m.line.len, m.MaxWaiting()))
+	if m.cfg.Ledger {
+		told = append(told, fmt.Sprintf("lent %d", m.ledger.lent), fmt.Sprintf("back %d", m.ledger.back))
+	}
 	for v, n := range c.Decisions {
 		if n > 0 {
 			told = append(told, fmt.Sprintf("%v %d", Verdict(v), n))

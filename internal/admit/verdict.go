@@ -13,11 +13,12 @@ const (
 	TooLarge                // costs more than the gate may ever have
 	Draining                // the gate is draining
 	Canceled                // the caller left
+	Store                   // the ledger that lends slots is away, or did not answer
 	Verdicts                // how many there are
 )
 
 var verdictNames = [Verdicts]string{
-	"queued", "granted", "busy", "timeout", "deadline", "too_large", "draining", "canceled",
+	"queued", "granted", "busy", "timeout", "deadline", "too_large", "draining", "canceled", "store",
 }
 
 // String returns the word that scripts use for v.

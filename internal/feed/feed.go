@@ -32,6 +32,7 @@ type Supplier interface {
 // Gate is a gate's side of the loan. Every method takes the gate's lock, and none
 // waits for anything else; all are safe for concurrent use.
 type Gate interface {
+	// Name returns the gate's name.
 	Name() string
 	// Limit returns the configured limit.
 	Limit() int
@@ -58,14 +59,18 @@ type Gate interface {
 	Renumber()
 
 	// Renew says until when the slots may be used: by the monotonic clock and by the
-	// wall clock, whichever ends first.
+	// wall clock, whichever ends first. From then on nobody starts, and work that asked
+	// is told that its slot is lost; the slots stay here until Lapse, so that a later
+	// Renew lets them be used again.
 	Renew(until time.Time)
 	// Lapse withdraws every slot at once. Work that runs goes on without one, and is
 	// told so if it asked; what is lent next goes to it first.
 	Lapse()
-	// Alone says how to go on without the ledger, from Alone to the next Together.
+	// Alone says how to go on without the ledger, from Alone to the next Together: with
+	// slots that no time bounds, unless Renew gives one.
 	Alone(p Alone)
-	// Together ends Alone: slots come from the ledger again.
+	// Together ends Alone: slots come from the ledger again, those included that were
+	// lent meanwhile. Renew comes before, or nobody starts until it does.
 	Together()
 
 	// SetLimit puts the cluster's limit in force here; 0 closes.
@@ -86,10 +91,10 @@ type View struct {
 	BackOf   []Slot // which, if the gate is fenced
 	Waiting  int    // calls in line
 	Arrived  []Run  // calls in line above after, in order
-	Standing []Span // calls in line up to after, in order
+	Standing []Span // calls in line up to after, in order; of too many spans the last is too long
 	Granted  uint64 // calls let in since the gate was made
-	Peak     int    // the most units that ran since the last Look, or a little more
-	Lapses   uint64 // how often slots were withdrawn at once: by Lapse, or by the gate as the time was over
+	Peak     int    // the most units that ran since the last Look, or about that
+	Lapses   uint64 // how often Lapse was called
 	Oldest   time.Duration
 }
 

@@ -19,6 +19,7 @@ import (
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/admin"
 	"example.com/forebay/cmd/forebay/internal/telemetry"
+	"example.com/forebay/internal/feed"
 )
 
 // bare is a program of one gate that nobody administers.
@@ -34,6 +35,15 @@ func (bare) SetOverride(string, int, time.Duration, string) error { return nil }
 func (bare) ClearOverride(string) error                           { return nil }
 func (bare) Overrides() []admin.Override                          { return nil }
 
+// away is a cluster whose store is never there.
+type away struct{ gate feed.Gate }
+
+func (a *away) Attach(g feed.Gate) (feed.Supplier, error) { a.gate = g; return a, nil }
+func (*away) Poke()                                       {}
+func (*away) SetLimit(int, time.Duration)                 {}
+func (*away) Configured(int)                              {}
+func (*away) Stats() feed.Stats                           { return feed.Stats{} }
+
 // TestTM04: every decision that exists is produced, and the log, the metrics and the
 // admin port tell the same story with the same words.
 func TestTM04_LogMetricAndAdminAgree(t *testing.T) {
@@ -45,14 +55,16 @@ func TestTM04_LogMetricAndAdminAgree(t *testing.T) {
 		}
 		metrics := telemetry.NewMetrics(log)
 		observers := []forebay.Observer{log.Observer(), metrics.Gates}
-		g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 2, MaxWait: 100 * time.Millisecond, MaxWaiting: 2, Track: true, Observers: observers})
+		var store away
+		g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 2, MaxWait: 100 * time.Millisecond, MaxWaiting: 2, Track: true, Observers: observers, Cluster: &store})
 		if err != nil {
 			t.Fatal(err)
 		}
+		store.gate.Alone(feed.Alone{Slots: 2})
 		if err := metrics.Gates.Watch(g); err != nil {
 			t.Fatal(err)
 		}
-		want := produceEveryDecision(t, g, observers)
+		want := produceEveryDecision(t, g, &store, observers)
 		h := admin.Handler(bare{g}, metrics.Handler(), admin.Options{Loopback: true})
 
 		logged, leftOut := readLog(t, log, file)
@@ -83,7 +95,7 @@ func TestTM04_LogMetricAndAdminAgree(t *testing.T) {
 }
 
 // produceEveryDecision runs in a bubble. It returns how often each was made.
-func produceEveryDecision(t *testing.T, g *forebay.Gate, observers []forebay.Observer) map[string]int {
+func produceEveryDecision(t *testing.T, g *forebay.Gate, store *away, observers []forebay.Observer) map[string]int {
 	t.Helper()
 	want := map[string]int{}
 	call := forebay.Call{Route: "GET /reports/", RequestID: "id", RemoteIP: "192.0.2.77"}
@@ -120,6 +132,9 @@ func produceEveryDecision(t *testing.T, g *forebay.Gate, observers []forebay.Obs
 	}
 	acquire(ctx, call, forebay.RejectedDraining)
 	g.Resume()
+	store.gate.Alone(feed.Alone{Refuse: true})
+	acquire(ctx, call, forebay.RejectedStore)
+	store.gate.Alone(feed.Alone{Slots: 2})
 
 	groups, err := forebay.NewGroups(forebay.GroupsConfig{Observers: observers, Routes: []forebay.Route{
 		{Match: "/health", Exempt: true}, {Match: "/", Gates: []*forebay.Gate{g}},
