@@ -119,7 +119,9 @@ func (s *slots) collectLocked() (admit.Loan, bool) {
 		for i := used - 1; i >= 0; i-- { // so that the lowest are lent first
 			out += s.inspectLocked(&t.slots[i], &loan)
 		}
-		used = len(t.slots) / 2 // that of the next older table, all of which was used
+		if older := t.older.Load(); older != nil {
+			used = len(older.slots) // all of which were
+		}
 		if t == newest || out > 0 {
 			kept = t
 		} else {

@@ -163,6 +163,29 @@ func TestTablesGrowAndOldOnesGo(t *testing.T) {
 
 // A lease of an old table, given back while slots are lent, leaves a slot that
 // nobody looks for; its room comes back with the next collect.
+// A table that goes leaves a gap in the sizes of those that stay.
+func TestATableGoesBetweenTwoThatStay(t *testing.T) {
+	g := gateOf(t, Config{MaxInFlight: 200})
+	oldest := take(t, g, 1)
+	var leases []Lease
+	for range 150 {
+		leases = append(leases, take(t, g, 1))
+	}
+	for _, l := range leases[:len(leases)-1] {
+		l.Release()
+	}
+	for range 2 { // the first time it goes, the second time it is missed
+		take(t, g, 1).Release()
+		g.lock()
+		g.unlock()
+	}
+	shows(t, g, "2/200, accepted 153")
+	machineCounts(t, g)
+	oldest.Release()
+	leases[len(leases)-1].Release()
+	shows(t, g, "0/200, accepted 153")
+}
+
 func TestReleaseIntoAnOldTable(t *testing.T) {
 	g := gateOf(t, Config{MaxInFlight: 20})
 	var leases []Lease
