@@ -37,13 +37,13 @@ type mood struct {
 // again: a server may hear requests of which the client has long despaired.
 type link struct {
 	listener net.Listener
-	server   string
 	mood     atomic.Pointer[mood]
 	changed  broadcast
 	commands atomic.Int64 // that passed, and change something
 	running  sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
+	server string
 	pairs  map[*pair]bool
 	closed bool
 }
@@ -70,6 +70,14 @@ func (l *link) set(m mood) {
 	if m.cut {
 		l.cutAll()
 	}
+}
+
+// follow makes the link one to another server.
+func (l *link) follow(server string) {
+	l.mu.Lock()
+	l.server = server
+	l.mu.Unlock()
+	l.cutAll()
 }
 
 func (l *link) cutAll() {
@@ -104,7 +112,7 @@ func (l *link) accept() {
 }
 
 func (l *link) serve(client net.Conn) {
-	server, err := net.Dial("tcp", l.server)
+	server, err := l.dial()
 	if err != nil {
 		client.Close()
 		return
@@ -124,6 +132,13 @@ func (l *link) serve(client net.Conn) {
 	l.mu.Unlock()
 }
 
+func (l *link) dial() (net.Conn, error) {
+	l.mu.Lock()
+	server := l.server
+	l.mu.Unlock()
+	return net.Dial("tcp", server)
+}
+
 func (l *link) add(p *pair) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +154,7 @@ func (l *link) add(p *pair) bool {
 func (l *link) repeat(c command, after time.Duration) {
 	l.running.Go(func() {
 		time.Sleep(after)
-		conn, err := net.Dial("tcp", l.server)
+		conn, err := l.dial()
 		if err != nil {
 			return
 		}

@@ -10,7 +10,8 @@ func scenarios() []scenario {
 	all = append(all, workerScenarios()...)
 	all = append(all, storeScenarios()...)
 	all = append(all, clockScenarios()...)
-	return append(all, networkScenarios()...)
+	all = append(all, networkScenarios()...)
+	return append(all, limitScenarios()...)
 }
 
 func workerScenarios() []scenario {
@@ -42,6 +43,8 @@ func storeScenarios() []scenario {
 		{name: "CLIENT PAUSE, 3 s", fault: pauseClients},
 		{name: "CLIENT KILL of the subscribers", fault: killSubscribers},
 		{name: "CLIENT KILL of everybody", fault: killClients},
+		{name: "failover by Sentinel to a stale replica", world: replicatedWorld, fault: failOver(400 * time.Millisecond)},
+		{name: "Cluster slot migration, and back", world: clusterWorld, fault: migrate, fits: contender.ours},
 	}
 }
 
@@ -75,5 +78,15 @@ func networkScenarios() []scenario {
 		{name: "every 20th command lost, 4 s", fault: weather(mood{drop: 0.05}, while)},
 		{name: "every 20th answer lost, 4 s", fault: weather(mood{swallow: 0.05}, while)},
 		{name: "every 5th command twice, late, 4 s", fault: weather(mood{again: 0.2, belated: 300 * time.Millisecond}, while)},
+	}
+}
+
+func limitScenarios() []scenario {
+	return []scenario{
+		{name: "limit 12, 20, 5, 12 by hand", fits: contender.ours, judge: followedLimits,
+			fault: changeLimit(change{20, 3 * time.Second}, change{5, 4 * time.Second}, change{12, 3 * time.Second})},
+		{name: "limit 0 and back", fits: contender.ours, judge: followedLimits,
+			fault: changeLimit(change{0, 4 * time.Second}, change{12, 3 * time.Second})},
+		{name: "limits 12 and 8 side by side", fits: contender.ours, fault: deploy(8, 2*time.Second, 10*time.Second)},
 	}
 }

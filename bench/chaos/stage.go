@@ -151,21 +151,24 @@ func (st *stage) hireAll() error {
 	st.members = make([]*member, st.crew)
 	var all sync.WaitGroup
 	for i := range st.crew {
-		all.Go(func() {
-			a := st.sheet
-			a.Worker = i
-			a.Tape = filepath.Join(st.dir, fmt.Sprintf("worker%d.tape", i))
-			if len(st.links) > 0 {
-				a.Redis.Addrs = []string{st.links[i].addr()}
-			}
-			if st.tweak != nil {
-				st.tweak(&a)
-			}
-			st.members[i], errs[i] = hire(st.program, st.dir, a)
-		})
+		all.Go(func() { st.members[i], errs[i] = st.hire(i) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// hire starts one worker.
+func (st *stage) hire(i int) (*member, error) {
+	a := st.sheet
+	a.Worker = i
+	a.Tape = filepath.Join(st.dir, fmt.Sprintf("worker%d.tape", i))
+	if len(st.links) > 0 {
+		a.Redis.Addrs = []string{st.links[i%len(st.links)].addr()}
+	}
+	if st.tweak != nil {
+		st.tweak(&a)
+	}
+	return hire(st.program, st.dir, a)
 }
 
 // warm waits until work flows, and then looks how much of it does.
