@@ -15,9 +15,11 @@ type assignment struct {
 
 	Limit    int
 	Callers  int
+	Rush     bool // all callers begin at once, instead of the first before the others
 	Patience time.Duration
 	Work     work
 	Loan     loan
+	TTL      time.Duration // of what a rival keeps; 0: as it comes
 
 	Procs int // processors that the Go runtime uses; 0: all
 	Hogs  int // goroutines that do nothing but burn them

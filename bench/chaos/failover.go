@@ -58,16 +58,6 @@ func (s *server) follows() error {
 	})
 }
 
-// eventually waits for a condition of the scene.
-func eventually(what string, holds func() bool) error {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if holds() {
-			return nil
-		}
-	}
-	return fmt.Errorf("chaos: it never came that %s", what)
-}
-
 // watch starts a Sentinel and waits until it knows the replica.
 func (st *stage) watch(masterPort string) (addr string, err error) {
 	port, err := freePort()

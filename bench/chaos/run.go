@@ -3,121 +3,157 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
+	"time"
+
+	"example.com/forebay/bench/rivals"
 )
 
 // options is what the command line says.
 type options struct {
+	short    bool
 	only     *regexp.Regexp
-	systems  string
 	parallel int
 	rounds   int
+	out      string
+	systems  []string
+	without  bool // also with protections taken out
 }
 
-func run(args []string, out io.Writer) error {
-	var o options
-	only := ""
+func parse(args []string) (o options, err error) {
+	only, systems := "", ""
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	f.StringVar(&only, "only", "", "scenarios whose name matches `REGEXP`")
-	f.StringVar(&o.systems, "systems", ourselves, "what goes through them, separated by semicolons")
-	f.IntVar(&o.parallel, "parallel", 2, "scenarios at a time")
-	f.IntVar(&o.rounds, "rounds", 1, "how often each")
+	f.BoolVar(&o.short, "short", false, "the scenarios that a fault is most likely to show in, once, in about a minute")
+	f.StringVar(&only, "only", "", "the scenarios and removals whose name matches this `expression`")
+	f.StringVar(&systems, "systems", "", "what goes through them, separated by `semicolons` (default forebay and, without --short, the rivals)")
+	f.IntVar(&o.parallel, "parallel", 3, "scenarios at a time")
+	f.IntVar(&o.rounds, "rounds", 2, "how often forebay goes through each: every second time the load comes in waves")
+	f.StringVar(&o.out, "out", "", "write the document to this `file` (default ../docs/cluster-faults.md of a run of everything)")
+	f.BoolVar(&o.without, "removals", true, "also with protections taken out")
 	if err := f.Parse(args); err != nil {
-		return err
+		return o, err
 	}
-	o.only = regexp.MustCompile(only)
-	program, err := os.Executable()
+	if o.only, err = regexp.Compile(only); err != nil {
+		return o, fmt.Errorf("--only: %w", err)
+	}
+	switch {
+	case systems != "":
+		o.systems = strings.Split(systems, ";")
+	case o.short:
+		o.systems, o.rounds = []string{ourselves}, 1
+	default:
+		o.systems = append([]string{ourselves}, comparedRivals...)
+	}
+	if o.out == "" && systems == "" && only == "" && !o.short {
+		o.out = filepath.Join("..", "docs", "cluster-faults.md")
+	}
+	return o, nil
+}
+
+// comparedRivals is one of each kind, by the client that is most used with it.
+var comparedRivals = []string{
+	rivals.TokenList + ", " + rivals.GoRedis,
+	rivals.LeaseSet + ", " + rivals.Rueidis,
+	rivals.Counter + ", " + rivals.Rueidis,
+	rivals.Redsync + ", " + rivals.GoRedis,
+}
+
+// run plays everything, prints what happened as it does, writes the document, and
+// fails if forebay did what it must not, or a missing protection was not missed.
+func run(args []string, out io.Writer) error {
+	o, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		fmt.Fprintln(out, "== NO REDIS-SERVER: nothing goes wrong here; on Debian: apt-get install redis-server redis-sentinel")
+		return nil
 	}
 	dir, err := os.MkdirTemp("", "chaos")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var plays []play
-	for _, name := range strings.Split(o.systems, ";") {
+	plays, err := o.plays(dir, out)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	r := &report{began: began, verdicts: playAll(plays, dir, o.parallel, out)}
+	r.took = time.Since(began)
+	if o.out != "" {
+		if err := r.save(o.out); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "written to", o.out)
+	}
+	if n := r.wrong(); n > 0 {
+		return fmt.Errorf("%d of %d runs are wrong", n, len(r.verdicts))
+	}
+	fmt.Fprintf(out, "%d runs in %.0f s, and nothing is wrong\n", len(r.verdicts), r.took.Seconds())
+	return nil
+}
+
+// plays lists what is to be played.
+func (o options) plays(dir string, out io.Writer) (all []play, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	chosen := func(s scenario) bool { return o.only.MatchString(s.name) && (s.short || !o.short) }
+	for _, name := range o.systems {
 		c := contender{name: name, system: name, program: program}
-		for range o.rounds {
+		rounds := o.rounds
+		if !c.ours() {
+			rounds = 1
+		}
+		for round := range rounds {
 			for _, s := range scenarios() {
-				if o.only.MatchString(s.name) && (s.fits == nil || s.fits(c)) {
-					plays = append(plays, play{s, c})
+				if chosen(s) && (s.fits == nil || s.fits(c)) {
+					all = append(all, play{scenario: s, contender: c, waves: round%2 == 1})
 				}
 			}
 		}
 	}
-	wrong := 0
-	for _, v := range playAll(plays, dir, o.parallel, out) {
-		wrong += len(v.wrong())
+	if !o.without {
+		return all, nil
 	}
-	if wrong > 0 {
-		return fmt.Errorf("%d things are wrong", wrong)
-	}
-	return nil
+	return o.withRemovals(all, dir, out)
 }
 
-// play is a scenario that a contender goes through.
-type play struct {
-	scenario
-	contender
-}
-
-// playAll plays so many at a time, and those that need the machine for themselves
-// after the others.
-func playAll(plays []play, dir string, parallel int, out io.Writer) []*verdict {
-	verdicts := make([]*verdict, len(plays))
-	var mu sync.Mutex // guards out
-	one := func(i int) {
-		p := plays[i]
-		sub := filepath.Join(dir, fmt.Sprint(i))
-		v := p.play(sub)
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Fprintln(out, v.line())
-		for _, w := range v.wrong() {
-			fmt.Fprintln(out, "    WRONG:", w)
-		}
-		verdicts[i] = v
+// withRemovals adds what is played with protections taken out. Their workers are
+// built first, one by one: that takes both processors anyway.
+func (o options) withRemovals(all []play, dir string, out io.Writer) ([]play, error) {
+	root, err := repository()
+	if err != nil {
+		return nil, err
 	}
-	turns := make(chan bool, parallel)
-	var all sync.WaitGroup
-	for i, p := range plays {
-		if !p.alone {
-			turns <- true
-			all.Go(func() { one(i); <-turns })
+	for i, r := range removals() {
+		if o.short && !r.short || !o.only.MatchString("without "+r.name) {
+			continue
+		}
+		sub := filepath.Join(dir, fmt.Sprintf("removal%d", i))
+		if err := os.Mkdir(sub, 0o700); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(out, "building a worker without %s\n", r.name)
+		program, err := r.build(root, sub)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range scenarios() {
+			if s.name == r.under {
+				c := contender{name: "without " + r.name, system: ourselves, program: program}
+				all = append(all, play{scenario: s, contender: c, removal: &r})
+			}
 		}
 	}
-	all.Wait()
-	for i, p := range plays {
-		if p.alone {
-			one(i)
-		}
-	}
-	return verdicts
-}
-
-func (p play) play(dir string) *verdict {
-	v := &verdict{scenario: p.scenario.name, contender: p.contender.name}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		v.err = err
-		return v
-	}
-	played, err := newStage(p.scenario, p.contender, dir).play()
-	if played != nil {
-		v = played
-	}
-	if errors.Is(err, errMissing) {
-		v.skipped = err.Error()
-		return v
-	}
-	v.err = err
-	return v
+	return all, nil
 }

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+
+	"example.com/forebay/bench/rivals"
 )
 
 // scenario is one thing that goes wrong, and what it is done to.
@@ -25,6 +28,7 @@ type scenario struct {
 	// fits says whether the scenario means something for a system. Nil: for all.
 	fits  func(contender) bool
 	alone bool // nothing else may run on the machine meanwhile
+	short bool // make test plays it too
 }
 
 // contender is a system as it goes through scenarios.
@@ -36,10 +40,11 @@ type contender struct {
 
 func (c contender) ours() bool { return c.system == ourselves }
 
+func (c contender) hasTokens() bool { return strings.HasPrefix(c.system, rivals.TokenList) }
+
 // stage is one run of a scenario.
 type stage struct {
-	scenario
-	contender
+	play
 	dir   string
 	sheet assignment // what every worker is told, apart from what differs
 	crew  int        // workers
@@ -68,23 +73,29 @@ const (
 	usualPatience = time.Second
 )
 
-func newStage(s scenario, c contender, dir string) *stage {
-	st := &stage{scenario: s, contender: c, dir: dir, crew: usualCrew, victim: -1}
+func newStage(p play, dir string) *stage {
+	st := &stage{play: p, dir: dir, crew: usualCrew, victim: -1}
 	st.sheet = assignment{
-		System: c.system, Limit: usualLimit, Callers: 8, Patience: usualPatience, Records: 1 << 19,
+		System: p.system, Limit: usualLimit, Callers: 8, Patience: usualPatience, Records: 1 << 19,
 		Work: work{Hold: 8 * time.Millisecond, Long: 120 * time.Millisecond},
 		Loan: loan{Lease: usualLease, WhenAway: "closed"},
 	}
-	st.after = max(s.after, 8*usualLease/5+3500*time.Millisecond)
-	if s.set != nil {
-		s.set(st)
+	st.after = max(p.after, 8*usualLease/5+3500*time.Millisecond)
+	if p.waves {
+		st.sheet.Work.Waves = waveLength
+	}
+	if p.set != nil {
+		p.set(st)
+	}
+	if p.removal != nil && p.removal.tune != nil {
+		p.removal.tune(st)
 	}
 	st.bound = always(st.sheet.Limit)
 	return st
 }
 
-// play runs the scenario and returns what happened.
-func (st *stage) play() (v *verdict, err error) {
+// run plays the scenario and returns what happened.
+func (st *stage) run() (v *verdict, err error) {
 	defer st.clear()
 	world := st.world
 	if world == nil {
@@ -139,7 +150,8 @@ func (st *stage) linkAll() error {
 	return nil
 }
 
-// hireAll starts the workers, all at the same time.
+// hireAll starts the workers: the first, and once somebody was served the others. How
+// it is when all begin at once is a scenario of its own.
 func (st *stage) hireAll() error {
 	if st.sheet.Loan.Fenced {
 		st.sheet.Resource = filepath.Join(st.dir, "resource")
@@ -152,9 +164,21 @@ func (st *stage) hireAll() error {
 	var all sync.WaitGroup
 	for i := range st.crew {
 		all.Go(func() { st.members[i], errs[i] = st.hire(i) })
+		if i == 0 && !st.sheet.Rush {
+			all.Wait()
+			if err := errors.Join(errs[0], st.flows(st.members[:1], 1)); err != nil {
+				st.members = st.members[:1]
+				return err
+			}
+		}
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// flows waits until so many calls have been served.
+func (st *stage) flows(by []*member, calls uint64) error {
+	return eventually(fmt.Sprintf("%d calls were served", calls), func() bool { return served(by) >= calls })
 }
 
 // hire starts one worker.
@@ -173,10 +197,8 @@ func (st *stage) hire(i int) (*member, error) {
 
 // warm waits until work flows, and then looks how much of it does.
 func (st *stage) warm() error {
-	for deadline := time.Now().Add(30 * time.Second); served(st.members) < 50; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("chaos: %s, %s: nobody was served within 30 s", st.scenario.name, st.contender.name)
-		}
+	if err := st.flows(st.members, 50); err != nil {
+		return err
 	}
 	time.Sleep(time.Second)
 	from := now()
@@ -184,6 +206,16 @@ func (st *stage) warm() error {
 	st.struck = now()
 	st.before = span{from, st.struck}
 	return nil
+}
+
+// eventually waits for a condition of the scene.
+func eventually(what string, holds func() bool) error {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if holds() {
+			return nil
+		}
+	}
+	return fmt.Errorf("chaos: it never came that %s", what)
 }
 
 // partAll ends the workers and waits for them.

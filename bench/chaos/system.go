@@ -47,10 +47,8 @@ func openSystem(a *assignment) (system, error) {
 	case noGate:
 		return nothing{}, nil
 	}
-	for _, r := range rivals.All() {
-		if r.Name == a.System {
-			return openRival(r, a)
-		}
+	if r, ok := rivals.Find(a.System); ok {
+		return openRival(r, a)
 	}
 	return nil, fmt.Errorf("there is no system %q", a.System)
 }
@@ -62,7 +60,7 @@ type rival struct {
 
 func openRival(r rivals.Rival, a *assignment) (system, error) {
 	s, err := r.Open(rivals.Config{
-		Addr: a.Redis.Addrs[0], Name: "chaos", Limit: a.Limit, MaxWait: a.Patience, Callers: a.Callers,
+		Addr: a.Redis.Addrs[0], Name: "chaos", Limit: a.Limit, MaxWait: a.Patience, Callers: a.Callers, Lease: a.TTL,
 	})
 	if err != nil {
 		return nil, err

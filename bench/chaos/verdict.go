@@ -12,7 +12,7 @@ import (
 
 // verdict is what a run showed.
 type verdict struct {
-	scenario, contender  string
+	play
 	overlap              overlap
 	limit                int
 	before, first, hence float64       // holds that ended a second: before the fault, in the second after it, later
@@ -33,7 +33,7 @@ type verdict struct {
 func (st *stage) verdict() *verdict {
 	s := st.story
 	v := &verdict{
-		scenario: st.scenario.name, contender: st.contender.name, limit: st.sheet.Limit,
+		play: st.play, limit: usualLimit,
 		before: s.rate(st.before), first: s.rate(span{st.struck, st.struck.add(time.Second)}), hence: s.rate(st.later),
 		forgotten: len(s.forgotten()), repeated: s.repeated, overdue: s.overdue(),
 		outcomes: s.outcomes(), ends: s.ends(),
@@ -49,10 +49,17 @@ func (st *stage) verdict() *verdict {
 	return v
 }
 
-// wrong says what of a verdict must not be, in words.
+// wrong says what of a verdict must not be, in words. Without a protection it must
+// be wrong.
 func (v *verdict) wrong() (all []string) {
 	if v.err != nil {
-		all = append(all, v.err.Error())
+		return []string{v.err.Error()}
+	}
+	if v.removal != nil && v.skipped == "" {
+		if !v.removal.shows(v) {
+			all = append(all, "nothing shows that the protection is missing: no "+v.removal.must)
+		}
+		return all
 	}
 	if n := v.overlap.violations; n > 0 {
 		all = append(all, fmt.Sprintf("%d violations, %d units above the limit at most, for %v in all", n, v.overlap.over, v.overlap.above.Round(time.Millisecond)))
@@ -92,12 +99,20 @@ func rate(r float64) string {
 	return fmt.Sprintf("%.0f", r)
 }
 
+// who says who played.
+func (v *verdict) who() string {
+	if v.waves {
+		return v.contender.name + ", waves"
+	}
+	return v.contender.name
+}
+
 // line is the verdict on one line, for whoever watches.
 func (v *verdict) line() string {
 	if v.skipped != "" {
-		return fmt.Sprintf("%-34s %-28s skipped: %s", v.scenario, v.contender, v.skipped)
+		return fmt.Sprintf("%-40s %-28s skipped: %s", v.scenario.name, v.who(), v.skipped)
 	}
-	text := fmt.Sprintf("%-34s %-28s %4d violations, at most %d of %d, %s /s", v.scenario, v.contender, v.overlap.violations, v.overlap.most, v.limit, v.rates())
+	text := fmt.Sprintf("%-40s %-28s %4d violations, at most %d of %d, %s /s", v.scenario.name, v.who(), v.overlap.violations, v.overlap.most, v.limit, v.rates())
 	if v.dead {
 		text += ", slots back " + v.back()
 	}

@@ -75,8 +75,24 @@ func (w *worker) begin() {
 		go burn()
 	}
 	go w.watchTimers()
-	for i := range w.Callers {
-		w.callers.Go(func() { w.call(i) })
+	w.callers.Go(func() { w.call(0) })
+	w.callers.Go(func() {
+		for !w.Rush && w.tape.head.done.Load() == 0 && !w.ending() {
+			time.Sleep(time.Millisecond)
+		}
+		for i := 1; i < w.Callers; i++ {
+			w.callers.Go(func() { w.call(i) })
+		}
+	})
+}
+
+// ending says that no new calls are to begin.
+func (w *worker) ending() bool {
+	select {
+	case <-w.finished:
+		return true
+	default:
+		return w.quit.Err() != nil
 	}
 }
 
@@ -129,14 +145,7 @@ func (w *worker) end() error {
 // call makes one call after the other.
 func (w *worker) call(caller int) {
 	random := rand.New(rand.NewPCG(uint64(w.Worker), uint64(caller)))
-	for n := 0; ; n++ {
-		select {
-		case <-w.finished:
-			return
-		case <-w.quit.Done():
-			return
-		default:
-		}
+	for n := 0; !w.ending(); n++ {
 		if w.resting.Load() || w.ebb() {
 			time.Sleep(time.Millisecond)
 			continue

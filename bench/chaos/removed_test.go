@@ -1,0 +1,47 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What is to be taken out is there: a protection that was rewritten is not silently
+// left in.
+func TestRemovalsFitTheCode(t *testing.T) {
+	root := filepath.Join("..", "..")
+	known := map[string]bool{}
+	for _, s := range scenarios() {
+		if known[s.name] {
+			t.Errorf("two scenarios are called %q", s.name)
+		}
+		known[s.name] = true
+	}
+	for _, r := range removals() {
+		if !known[r.under] {
+			t.Errorf("%s: there is no scenario %q", r.name, r.under)
+		}
+		for _, e := range r.edits {
+			if _, err := e.apply(root); err != nil {
+				t.Errorf("%s: %v", r.name, err)
+			}
+		}
+	}
+}
+
+func TestEdit(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("one two two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := (edit{"f", "one", "1"}).apply(dir); err != nil || string(text) != "1 two two" {
+		t.Errorf("%q, %v", text, err)
+	}
+	for _, old := range []string{"two", "three"} {
+		if _, err := (edit{"f", old, ""}).apply(dir); err == nil {
+			t.Errorf("%q was replaced", old)
+		}
+	}
+}
