@@ -8,8 +8,9 @@ type Policy uint8
 // The policies. The zero value is Share.
 const (
 	// Share lets each instance use its share of the limit: the limit divided by the
-	// number of instances last known, rounded down, and at least Terms.MinShare. If
-	// everybody is cut off the limit holds.
+	// number of instances last known, rounded down, and at least Terms.MinShare. Who has
+	// not heard of any ledger yet knows of no others, and has MinShare. If everybody is
+	// cut off the limit holds.
 	Share Policy = iota
 	// Closed refuses everybody with forebay.RejectedStore. The limit always holds.
 	Closed
@@ -24,10 +25,11 @@ type Terms struct {
 	// MinShare is the least that Share leaves to an instance. 0: nothing is added, so
 	// a limit of 3 on five instances leaves nobody anything, which is Closed.
 	MinShare int
-	// Withhold makes the ledger keep the share of an instance that it hears nothing
-	// of from the others for that long, and the instance use it no longer than that,
-	// so that the limit also holds when only some are cut off. 0: it does not, and
-	// the limit may be exceeded by the shares of those that are cut off.
+	// Withhold makes the ledger keep the share of an instance that it hears nothing of
+	// from the others for that long, and the instance use it no longer than that, so
+	// that the limit also holds when only some are cut off, once the calls that run then
+	// have ended. 0: it does not, and the limit may be exceeded by the shares of those
+	// that are cut off.
 	Withhold time.Duration
 	// IdleHold is how long a slot that nobody uses here stays for the next call,
 	// while nobody misses it. 0: 50 ms. Negative: it goes back at once.
@@ -52,4 +54,21 @@ type Config struct {
 	Lease time.Duration
 	// Terms of every gate that has none of its own; see [Cluster.With].
 	Terms Terms
+	// Changed is told how gates go on from now on: for a log, a line each. Calls come
+	// one at a time, from a goroutine that does nothing else; it must return. Nil: nobody
+	// is told.
+	Changed func(Change)
+}
+
+// Change says that a gate goes on differently from now on.
+type Change struct {
+	Gate string
+	// Mode is as in forebay.ClusterStats: "normal", "learning", "share", "open",
+	// "closed" or "joining". Was is the one before, or the same: then the store went
+	// away, or is back, before the slots had ended.
+	Mode, Was string
+	// Away reports whether the store is, and Error says why.
+	Away  bool
+	Error string
+	Epoch uint64 // of the ledger, as last heard
 }

@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"time"
+
+	"example.com/forebay/internal/feed"
+)
+
+// endLease has the gate notice that its slots have ended, so that whoever works on one
+// is told.
+func (l *loan) endLease(now time.Time) {
+	if l.lent == 0 || l.valid(now) {
+		l.ended = false
+		return
+	}
+	if l.ended {
+		return
+	}
+	l.ended = true
+	if l.alone { // the gate leaves: time means nothing to it
+		l.gate.Lapse()
+		l.slots.withdrawn()
+	}
+	l.look()
+}
+
+// endsAt returns when the slots end; zero: they have, or there are none.
+func (l *loan) endsAt() time.Time {
+	if l.lent == 0 || l.ended {
+		return time.Time{}
+	}
+	return l.until
+}
+
+// policy goes on without the ledger when it is time to.
+func (l *loan) policy(now time.Time) {
+	at := l.policyAt(now)
+	if at.IsZero() || now.Before(at) {
+		return
+	}
+	how := feed.Alone{Refuse: true}
+	switch {
+	case l.terms.WhenAway == Open:
+		how = feed.Alone{Slots: l.limit}
+	case l.terms.WhenAway == Share && !l.shareIsOver(now):
+		if n := l.ownShare(); n > 0 {
+			how = feed.Alone{Slots: n}
+		}
+	}
+	if l.alone && how == l.how {
+		return
+	}
+	if !l.alone && l.lent > 0 {
+		// Nobody's any more; what is lent later goes to what runs first.
+		l.gate.Lapse()
+		l.slots.withdrawn()
+	}
+	l.alone, l.how = true, how
+	l.setReturns()
+	l.look()
+	l.unreturn()
+	l.gate.Alone(how)
+}
+
+// policyAt returns when the policy is to be looked at; zero: not as long as things are
+// as they are.
+func (l *loan) policyAt(now time.Time) time.Time {
+	switch {
+	case l.leaving:
+		return time.Time{}
+	case l.alone:
+		if over := l.shareEnds(); !l.how.Refuse && !over.IsZero() {
+			return over
+		}
+		return time.Time{}
+	case !l.store.open():
+		return time.Time{}
+	}
+	at := l.store.since
+	if l.lent > 0 && l.valid(now) {
+		at = later(at, l.until)
+	}
+	if l.terms.WhenAway == Share && l.exchanges > 0 {
+		// Until then others may use all of the limit: of them we do not know when they
+		// last heard from the store, but that it was before we did not.
+		at = later(at, l.store.since.Add(l.me.Lease))
+	}
+	return at
+}
+
+// ownShare is what may run here while the ledger is away. Who has never heard of it does
+// not know how many others there are.
+func (l *loan) ownShare() int {
+	if l.exchanges == 0 {
+		return min(l.terms.MinShare, l.limit)
+	}
+	return min(max(l.share, l.terms.MinShare), l.limit)
+}
+
+// shareEnds returns when the ledger may lend our share to others; zero: it does so as
+// soon as nothing is heard of us, and we use it all the same.
+func (l *loan) shareEnds() time.Time {
+	if l.terms.WhenAway != Share || l.terms.Withhold == 0 || l.exchanges == 0 {
+		return time.Time{}
+	}
+	return l.until.Add(l.terms.Withhold)
+}
+
+func (l *loan) shareIsOver(now time.Time) bool {
+	over := l.shareEnds()
+	return !over.IsZero() && !now.Before(over)
+}
+
+// mode says how the gate goes on, in a word.
+func (l *loan) mode() string {
+	switch {
+	case l.alone && l.how.Refuse:
+		return "closed"
+	case l.alone && l.terms.WhenAway == Open:
+		return "open"
+	case l.alone:
+		return "share"
+	case l.exchanges == 0:
+		return "joining"
+	case l.learns:
+		return "learning"
+	}
+	return "normal"
+}

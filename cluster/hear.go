@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"errors"
+	"time"
+)
+
+// replied hears the ledger's answer to r.
+func (l *loan) replied(now time.Time, r *Request, rep Reply) {
+	l.out, l.slow = nil, false
+	l.store.well()
+	l.smooth(now.Sub(l.sent))
+	l.exchanges++
+	whole := l.adopt(r, &rep)
+	l.until = l.sent.Add(l.me.Lease)
+	l.last, l.lastAt, l.share = rep, now, rep.Share
+	l.heard = max(l.heard, rep.Heard)
+	l.learns, l.learnt = rep.Learning > 0, now.Add(rep.Learning)
+	l.contended, l.recalled = rep.Contended || l.recalled, false
+	l.obey(now, &rep)
+	l.gone = r.Leaving
+	if l.alone && (l.leaving || l.learns && !l.how.Refuse) {
+		l.setReturns()
+		return // the ledger lends nothing yet: nothing is won by doing without a share
+	}
+	l.gate.Renew(l.until)
+	l.together()
+	l.relend()
+	if whole {
+		l.gate.Answered(l.heard)
+	}
+	l.suspect(now, r, &rep)
+}
+
+// together ends the time without the ledger, as it is heard again: with what it lends,
+// so that nobody is refused in between.
+func (l *loan) together() {
+	wasAlone := l.alone
+	l.alone = false
+	l.setReturns()
+	if l.keeps() {
+		l.unreturn()
+	}
+	if wasAlone {
+		l.relend()
+		l.gate.Together()
+	}
+}
+
+// adopt takes over what the ledger counts as ours. False if it is not all that the
+// ledger lent: some may be somebody else's.
+func (l *loan) adopt(r *Request, rep *Reply) bool {
+	switch {
+	case rep.Epoch != r.Epoch:
+		return l.adoptEpoch(r, rep)
+	case rep.Returned > r.Returned, rep.Lost > 0:
+		l.lost += uint64(max(rep.Lost, l.held()))
+		l.withdraw()
+		l.granted, l.returned, l.told = rep.Granted, rep.Returned, rep.Returned
+		l.slots.are(rep.Slots)
+		return true
+	}
+	l.granted = max(l.granted, rep.Granted)
+	l.slots.add(rep.Slots)
+	if l.raise {
+		l.raise = false
+		l.shed()
+	}
+	return true
+}
+
+// adoptEpoch begins to count with another ledger. What it counts as ours is at most what
+// r claimed; if it is more, an earlier request came through as well whose answer was
+// lost, and which claimed units that may have gone to others. Those go back at once.
+func (l *loan) adoptEpoch(r *Request, rep *Reply) bool {
+	l.look() // what was given back meanwhile is still ours
+	first := r.Epoch == 0
+	ours := r.Claim + int(l.granted-r.Granted) // and what was pushed meanwhile
+	told := int(rep.Granted - rep.Returned)
+	l.epoch, l.granted = rep.Epoch, rep.Granted
+	l.renumbered = time.Time{}
+	if l.slots != nil {
+		ours = l.slots.adopt(rep.Slots, first)
+	}
+	if first {
+		ours = told
+	}
+	l.returned = l.granted - uint64(min(ours, told))
+	l.told = l.returned
+	if l.held() < l.lent {
+		if rep.Learning > 0 && !l.raise {
+			l.raise, l.poked = true, true
+		} else {
+			l.shed()
+		}
+	}
+	if told > ours {
+		l.poked = true
+	}
+	return told <= ours
+}
+
+// shed withdraws what the gate has and the ledger does not count as ours.
+func (l *loan) shed() {
+	if n := l.lent - l.held(); n > 0 {
+		l.lost += uint64(n)
+		l.withdraw()
+		l.slots.shed()
+	}
+}
+
+// withdraw takes every unit from the gate, at once.
+func (l *loan) withdraw() {
+	if l.lent > 0 {
+		l.gate.Lapse()
+		l.slots.withdrawn()
+	}
+	l.look()
+	l.unreturn()
+}
+
+// suspect has a look at the line soon, if calls in it may be forgotten. If not, the next
+// request does.
+func (l *loan) suspect(now time.Time, r *Request, rep *Reply) {
+	gone := ordinary(r.Arrived) + spanned(r.Standing) - rep.Queued
+	lent := int(rep.Granted - r.Granted)
+	if gone > 0 && (gone > lent || rep.Epoch != r.Epoch || r.Spare > 0 || dear(r.Arrived)) {
+		l.mendAt = later(now, l.renumbered.Add(mendEvery))
+	}
+}
+
+func (l *loan) smooth(took time.Duration) {
+	if l.exchanges == 0 {
+		l.rtt = took
+	}
+	l.rtt += (took - l.rtt) / 8
+}
+
+// failed hears that nothing is known of r.
+func (l *loan) failed(now time.Time, err error) {
+	l.out, l.slow = nil, false
+	l.recalled = false
+	l.failures++
+	l.store.failed(now, l.sent, errors.Is(err, ErrSetup), err.Error(), spreadOf(l.me.Instance), l.me.Lease/4)
+	l.keep()
+}
+
+// slowAfter is the age of an exchange from which on it is slow.
+func (l *loan) slowAfter() time.Duration { return max(keepAfter, 4*l.rtt) }
+
+// late is told that the exchange under way may be slow.
+func (l *loan) late(now time.Time) {
+	if l.out != nil && !l.slow && now.Sub(l.sent) >= l.slowAfter() {
+		l.slow = true
+		l.keep()
+	}
+}
+
+// hear is told what the ledger published.
+func (l *loan) hear(n News) {
+	switch n.Kind {
+	case 'g':
+		l.grantedBy(n)
+	case 'c':
+		l.recalled = l.out != nil
+		l.contended = true
+		l.setReturns() // what lies idle goes back with it
+	case 'n':
+		l.last.Instances = n.Count
+		l.share = l.limit / max(1, n.Count)
+	case 'l':
+		l.poked = l.poked || n.Count != l.last.Limit
+	case 'e':
+		l.poked = l.poked || n.Epoch != l.epoch
+	}
+}
+
+// hearing is told that pushes are heard from now on, or no longer. What was published
+// before is for the next exchange to say.
+func (l *loan) hearing(on bool) {
+	if on && (l.held() > 0 || l.view.Waiting > 0) {
+		l.poked = true
+	}
+	l.deaf = !on
+}
+
+// grantedBy takes what was lent without being asked for just now.
+func (l *loan) grantedBy(n News) {
+	if n.Epoch != l.epoch || n.Granted <= l.granted {
+		return
+	}
+	l.granted = n.Granted
+	l.slots.add(n.Slots)
+	l.relend()
+	if l.granted-l.acked >= maxUnacked/2 {
+		l.poked = true // or the ledger soon lends nothing more unasked
+	}
+}
+
+// spreadOf makes a number of a name.
+func spreadOf(name string) (n uint64) {
+	for _, c := range []byte(name) {
+		n = n*131 + uint64(c)
+	}
+	return n
+}

@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"example.com/forebay/internal/feed"
+)
+
+// supplier feeds one gate: it is the lock, the goroutine and the timers around its loan.
+type supplier struct {
+	cluster *Cluster
+	gate    string
+	key     string
+	channel string        // on which the ledger speaks to this instance alone
+	wake    chan struct{} // there is something to say
+	gone    chan struct{} // closed when the ledger has heard that the gate leaves
+	done    chan struct{} // closed when run has returned
+
+	mu    sync.Mutex // guards what follows, and is never held while anything is waited for
+	loan  *loan
+	state Change   // as last reported
+	seen  pictured // as Stats last saw it
+}
+
+// Poke says that there is something to say.
+func (s *supplier) Poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it was said
+	}
+}
+
+// SetLimit puts a limit in force for the whole cluster.
+func (s *supplier) SetLimit(n int, lasts time.Duration) {
+	now := clock()
+	s.change(func(l *loan) { l.setLimit(now, n, lasts) })
+}
+
+// Configured says that the gate is configured afresh.
+func (s *supplier) Configured(limit int) { s.change(func(l *loan) { l.configured(limit) }) }
+
+func (s *supplier) hear(n News) { s.change(func(l *loan) { l.hear(n) }) }
+
+func (s *supplier) hearing(on bool) { s.change(func(l *loan) { l.hearing(on) }) }
+
+func (s *supplier) leave() { s.change((*loan).leave) }
+
+func (s *supplier) late() {
+	now := clock()
+	s.change(func(l *loan) { l.late(now) })
+}
+
+// change has f change the loan, and what follows from it done.
+func (s *supplier) change(f func(l *loan)) {
+	s.mu.Lock()
+	f(s.loan)
+	poked := s.loan.poked
+	s.unlock()
+	if poked {
+		s.Poke()
+	}
+}
+
+// run is the exchanger: the only one who speaks to the ledger of the gate. What is to be
+// said meanwhile goes with its next exchange.
+func (s *supplier) run(ctx context.Context) {
+	defer close(s.done)
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	late := time.AfterFunc(time.Hour, s.late)
+	defer late.Stop()
+	for ctx.Err() == nil {
+		r, slow, at := s.step()
+		if r != nil {
+			late.Reset(slow)
+			s.exchange(ctx, r)
+			late.Stop()
+			continue
+		}
+		alarm.Reset(at.Sub(clock()))
+		select {
+		case <-s.wake:
+			s.said()
+		case <-alarm.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// step does what is due, with all that was said until now. If r is not nil it is to be
+// sent, and is slow after the given time; else the next step is at the given moment.
+func (s *supplier) step() (r *Request, slow time.Duration, at time.Time) {
+	poked := false
+	select {
+	case <-s.wake:
+		poked = true
+	default:
+	}
+	s.mu.Lock()
+	defer s.unlock()
+	l := s.loan
+	l.poked = l.poked || poked
+	r, at = l.step(clock())
+	return r, l.slowAfter(), at
+}
+
+func (s *supplier) said() {
+	s.mu.Lock()
+	s.loan.poked = true
+	s.mu.Unlock()
+}
+
+// exchange sends r and hears the answer.
+func (s *supplier) exchange(ctx context.Context, r *Request) {
+	ctx, cancel := context.WithTimeout(ctx, exchangeBudget)
+	defer cancel()
+	rep, err := s.cluster.config.Store.Exchange(ctx, r)
+	now := clock()
+	s.mu.Lock()
+	defer s.unlock()
+	if err != nil {
+		s.loan.failed(now, err)
+		return
+	}
+	s.loan.replied(now, r, rep)
+}
+
+// unlock gives up the lock, and has reported how the gate goes on now if that is news.
+func (s *supplier) unlock() {
+	l := s.loan
+	if l.gone {
+		select {
+		case <-s.gone:
+		default:
+			close(s.gone)
+		}
+	}
+	if mode := l.mode(); mode != s.state.Mode || l.store.open() != s.state.Away {
+		s.state = Change{
+			Gate: s.gate, Mode: mode, Was: s.state.Mode, Away: l.store.open(), Error: l.store.text, Epoch: l.epoch,
+		}
+		s.cluster.changed(s.state)
+	}
+	s.mu.Unlock()
+}
+
+var _ feed.Supplier = (*supplier)(nil)

@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	"example.com/forebay/internal/feed"
+)
+
+// request returns what the ledger is to be told now.
+func (l *loan) request(now time.Time) *Request {
+	l.setReturns()
+	v := l.look()
+	if l.forgets(v) && now.Sub(l.renumbered) >= mendEvery {
+		l.renumber(now)
+		v = l.look()
+	}
+	l.giveBack(now, v)
+	l.number()
+	r := l.me
+	r.Epoch, r.Granted, r.Returned = l.epoch, l.granted, l.returned
+	r.Clock = l.clock(now)
+	r.Slots = l.slots.held()
+	r.Claim = l.claim(now)
+	r.Arrived, r.Standing = v.Arrived, v.Standing
+	r.Waiting, r.InUse, r.Oldest = v.Waiting, v.InFlight, v.Oldest
+	r.Spare = l.spare(now, v)
+	r.Limit, r.Override = l.me.Limit, l.overrideAt(now)
+	r.Leaving = l.leaving && l.lent == 0 && v.InFlight == 0
+	l.told, l.acked = l.returned, l.granted
+	l.slots.told()
+	l.out, l.sent = &r, now
+	l.poked = len(v.Arrived) >= maxRuns // there is more
+	return &r
+}
+
+// number gives the request a number of its own.
+func (l *loan) number() { l.me.Number++ }
+
+// giveBack takes back what lies idle, where it must not, before the ledger is told what
+// is ours.
+func (l *loan) giveBack(now time.Time, v feed.View) {
+	switch {
+	case l.leaving, l.returns:
+		l.take(v.Slots - v.InFlight)
+	case l.keeps():
+		l.unreturn()
+		l.relend()
+	case v.Waiting > 0 && l.valid(now):
+		// They do not fit in: a dear call at the head needs more than lies idle here, and
+		// gets all that it needs from the ledger at once, or never.
+		l.take(v.Slots - v.InFlight)
+	}
+}
+
+// claim returns the units that are surely ours, whatever became of the ledger: what is
+// lent, and what was given back and told in no request before this one. Those that an
+// exchange took back of which nothing was heard may be somebody else's.
+func (l *loan) claim(now time.Time) int {
+	switch {
+	case l.epoch == 0, !l.valid(now):
+		return 0
+	case l.slots != nil:
+		return len(l.slots.held())
+	}
+	return max(int(l.granted-l.told), l.lent)
+}
+
+// spare returns the units wanted for calls that run without one: the ledger must know of
+// them, or it lends them to somebody else.
+func (l *loan) spare(now time.Time, v feed.View) int {
+	covered := l.lent
+	if l.alone {
+		covered = l.held()
+		if now.After(l.until.Add(l.me.Lease / 2)) {
+			covered = 0 // given up by now
+		}
+	}
+	return max(0, v.InFlight-covered)
+}
+
+// clock is the ledger's clock as we reckon it.
+func (l *loan) clock(now time.Time) time.Duration {
+	if l.exchanges == 0 {
+		return 0
+	}
+	if !l.store.since.IsZero() {
+		now = l.store.since
+	}
+	return l.last.Clock + max(0, now.Sub(l.lastAt))
+}
+
+// forgets reports whether more of the calls that the ledger has heard of still stand in
+// line than it says it knows: a loss, or units that went to calls which run without one.
+func (l *loan) forgets(v feed.View) bool {
+	if l.exchanges == 0 || len(v.Arrived) >= maxRuns {
+		return false
+	}
+	return v.Waiting-calls(v.Arrived) > l.last.Queued
+}
+
+// mend has forgotten calls told again.
+func (l *loan) mend(now time.Time) {
+	if l.mendAt.IsZero() || now.Before(l.mendAt) {
+		return
+	}
+	l.mendAt = time.Time{}
+	if l.forgets(l.look()) {
+		l.renumber(now)
+	}
+}
+
+func (l *loan) renumber(now time.Time) {
+	l.gate.Renumber()
+	l.renumbered = now
+	l.poked = true
+}
+
+func calls(runs []Run) (n int) {
+	for _, r := range runs {
+		n += r.Calls
+	}
+	return n
+}
+
+func ordinary(runs []Run) (n int) {
+	for _, r := range runs {
+		if !r.Ask {
+			n += r.Calls
+		}
+	}
+	return n
+}
+
+func spanned(spans []Span) (n int) {
+	for _, s := range spans {
+		n += int(s.Last - s.First + 1)
+	}
+	return n
+}
+
+func dear(runs []Run) bool {
+	return slices.ContainsFunc(runs, func(r Run) bool { return r.Cost > 1 })
+}
