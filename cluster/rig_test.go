@@ -1,0 +1,243 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/forebay"
+	"example.com/forebay/cluster"
+	"example.com/forebay/forebaytest"
+)
+
+// recorder knows what really runs, over all instances.
+type recorder struct {
+	mu       sync.Mutex // guards what follows
+	limit    int        // what may run; changed by the test as it changes the limit
+	running  int
+	peak     int
+	served   int
+	overs    []string
+	decided  map[forebay.Decision]int
+	lost     int
+	tooLong  []string
+	lastDone time.Time
+}
+
+func (r *recorder) enter(who string, cost int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running += cost
+	r.peak = max(r.peak, r.running)
+	if r.running > r.limit && len(r.overs) < 10 {
+		r.overs = append(r.overs, fmt.Sprintf("%v %s starts, and %d run where %d may", time.Now().Sub(bubbleStart), who, r.running, r.limit))
+	}
+}
+
+func (r *recorder) exit(cost int, lost bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running -= cost
+	r.served++
+	r.lastDone = time.Now()
+	if lost {
+		r.lost++
+	}
+}
+
+// bubbleStart is when time begins in a bubble.
+var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.served
+}
+
+func (r *recorder) check(t *testing.T) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.overs {
+		t.Error(o)
+	}
+	for _, o := range r.tooLong {
+		t.Error(o)
+	}
+}
+
+// rig is a store, and instances that share a gate through it. It is for bubbles.
+type rig struct {
+	*testing.T
+	store     *forebaytest.Store
+	rec       *recorder
+	config    forebay.Config
+	terms     cluster.Terms
+	lease     time.Duration
+	instances []*instance
+	stop      chan struct{}
+	workers   sync.WaitGroup
+}
+
+// instance is one process of a rig.
+type instance struct {
+	*rig
+	name    string
+	path    *forebaytest.Store
+	cluster *cluster.Cluster
+	gate    *forebay.Gate
+	dead    chan struct{}
+	changes []cluster.Change
+}
+
+func newRig(t *testing.T, limit int) *rig {
+	r := &rig{
+		T: t, store: forebaytest.NewStore(1), rec: &recorder{limit: limit, decided: map[forebay.Decision]int{}},
+		config: forebay.Config{Name: "g", MaxInFlight: limit, MaxWait: time.Second, MaxWaiting: 1000, CancelLost: true},
+		stop:   make(chan struct{}),
+	}
+	t.Cleanup(r.end)
+	return r
+}
+
+// join starts another instance.
+func (r *rig) join() *instance {
+	r.Helper()
+	in := &instance{rig: r, name: fmt.Sprintf("i%d", len(r.instances)), path: r.store.Path(), dead: make(chan struct{})}
+	c, err := cluster.New(cluster.Config{
+		Store: in.path, Host: in.name, Lease: r.lease, Terms: r.terms,
+		Changed: func(c cluster.Change) { in.changes = append(in.changes, c) },
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	in.cluster = c
+	config := r.config
+	config.Cluster = c
+	if in.gate, err = forebay.New(config); err != nil {
+		r.Fatal(err)
+	}
+	r.instances = append(r.instances, in)
+	return in
+}
+
+// end stops the workers and closes every instance.
+func (r *rig) end() {
+	r.halt()
+	for _, in := range r.instances {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_ = in.cluster.Close(ctx)
+		cancel()
+	}
+}
+
+// halt stops the workers.
+func (r *rig) halt() {
+	select {
+	case <-r.stop:
+	default:
+		close(r.stop)
+	}
+	r.workers.Wait()
+}
+
+// kill makes the instance vanish, with all that it runs.
+func (in *instance) kill() {
+	close(in.dead)
+	in.path.SetFaults(forebaytest.Faults{Err: errors.New("killed")})
+	synctest.Wait()
+}
+
+// work has n workers call, again and again: each holds its slot for a time, and pauses
+// after.
+func (in *instance) work(n int, hold, pause time.Duration) {
+	for i := range n {
+		in.workers.Go(func() {
+			for in.goesOn() {
+				in.call(forebay.Call{}, jitter(hold, i))
+				in.sleep(jitter(pause, i))
+			}
+		})
+	}
+}
+
+func jitter(d time.Duration, i int) time.Duration { return d + d*time.Duration(i%5)/20 }
+
+func (in *instance) goesOn() bool {
+	select {
+	case <-in.stop:
+		return false
+	case <-in.dead:
+		return false
+	default:
+		return true
+	}
+}
+
+func (in *instance) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-in.dead:
+	case <-in.stop:
+	}
+}
+
+// call acquires, holds and releases.
+func (in *instance) call(call forebay.Call, hold time.Duration) forebay.Decision {
+	began := time.Now()
+	l, err := in.gate.Acquire(context.Background(), call)
+	took := time.Since(began)
+	d := forebay.Accepted
+	var refused *forebay.RejectedError
+	if errors.As(err, &refused) {
+		d = refused.Decision()
+	} else if err != nil {
+		in.Errorf("%s: %v", in.name, err)
+	}
+	in.rec.mu.Lock()
+	in.rec.decided[d]++
+	if most := max(in.config.MaxWait, 50*time.Millisecond); took > most {
+		in.rec.tooLong = append(in.rec.tooLong, fmt.Sprintf("%s: %v after %v", in.name, d, took))
+	}
+	in.rec.mu.Unlock()
+	if err == nil {
+		in.hold(l, max(1, call.Cost), hold)
+	}
+	return d
+}
+
+// hold works under a lease, and stops when it is lost.
+func (in *instance) hold(l forebay.Lease, cost int, hold time.Duration) {
+	if !in.goesOn() {
+		l.Release()
+		return
+	}
+	ctx, cancel := l.Context(context.Background())
+	defer cancel()
+	in.rec.enter(in.name, cost)
+	lost := false
+	select {
+	case <-time.After(hold):
+	case <-ctx.Done():
+		lost = true
+	case <-in.dead:
+	}
+	in.rec.exit(cost, lost)
+	l.Release()
+}
+
+// during runs the clock for d and returns how many calls were served meanwhile.
+func (r *rig) during(d time.Duration) int {
+	before := r.rec.count()
+	time.Sleep(d)
+	return r.rec.count() - before
+}
+
+func (in *instance) mode() string {
+	st, _ := in.gate.ClusterStats()
+	return st.Mode
+}
