@@ -230,7 +230,8 @@ func (in *instance) hold(l forebay.Lease, cost int, hold time.Duration) {
 	l.Release()
 }
 
-// during runs the clock for d and returns how many calls were served meanwhile.
+// during runs the clock of a bubble for d, and returns how many calls were served
+// meanwhile.
 func (r *rig) during(d time.Duration) int {
 	before := r.rec.count()
 	time.Sleep(d)

@@ -10,9 +10,9 @@ import (
 // Faults are what befalls the messages between an instance and a [Store]. The chances
 // are from 0 to 1. The zero value is a store that answers at once, always.
 type Faults struct {
-	// Latency is how long an exchange takes: half of it on the way there. A push takes
+	// Takes is how long an exchange takes: half of it on the way there. A push takes
 	// half of it. Jitter is added to each way: up to as much, by chance.
-	Latency, Jitter time.Duration
+	Takes, Jitter time.Duration
 	// LoseRequest and LoseReply are the chances that an exchange fails without having
 	// been one, and that it fails although it was. Either way the caller hears of it at
 	// once, or waits in vain.
@@ -67,7 +67,7 @@ func (c *chance) exchange() fate {
 	}
 	happens := func(p float64) bool { return p > 0 && c.dice.Float64() < p }
 	upTo := func(d time.Duration) time.Duration { return time.Duration(c.dice.Int64N(int64(d) + 1)) }
-	e := fate{there: f.Latency/2 + upTo(f.Jitter), back: f.Latency/2 + upTo(f.Jitter), again: -1}
+	e := fate{there: f.Takes/2 + upTo(f.Jitter), back: f.Takes/2 + upTo(f.Jitter), again: -1}
 	e.arrives = !happens(f.LoseRequest)
 	e.replies = e.arrives && !happens(f.LoseReply)
 	e.knows = happens(0.5)
@@ -88,7 +88,7 @@ func (c *chance) push() (time.Duration, bool) {
 	if f.Err != nil || f.LosePush > 0 && c.dice.Float64() < f.LosePush {
 		return 0, false
 	}
-	return f.Latency/2 + time.Duration(c.dice.Int64N(int64(f.Jitter)+1)), true
+	return f.Takes/2 + time.Duration(c.dice.Int64N(int64(f.Jitter)+1)), true
 }
 
 // err returns what fails everything now, nil if nothing does.

@@ -12,8 +12,9 @@ import (
 // adapters and the program that may read the clock, each with the reason.
 // Commands' main packages, examples and benchmarks are shell by nature.
 var clockFiles = map[string]string{
-	"clock.go": "the clock of every gate",
-	"stats.go": "it shows by the wall clock since when a lease is held",
+	"clock.go":         "the clock of every gate",
+	"cluster/clock.go": "the clock of every instance",
+	"stats.go":         "it shows by the wall clock since when a lease is held",
 
 	"cmd/forebay/internal/telemetry/clock.go": "lines and requests are stamped with it",
 	"cmd/forebay/internal/proxy/clock.go":     "how long the upstream took",
