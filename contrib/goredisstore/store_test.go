@@ -3,16 +3,23 @@ package goredisstore
 import (
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"example.com/forebay/forebaytest/redistest"
 )
 
-func TestClient(t *testing.T) {
+func open(t *testing.T, url string) *Store {
+	t.Helper()
+	store, err := Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	return store
+}
+
+func TestInspect(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
-	client := redis.NewClient(&redis.Options{Addr: s.Addr()})
-	defer client.Close()
-	if err := New(client).client.Ping(t.Context()).Err(); err != nil {
-		t.Error(err)
+	seen, err := open(t, s.URL()).Inspect(t.Context(), "forebay")
+	if err != nil || seen.Server != "Redis 7.0.15" && s.Info("server")["redis_version"] == "7.0.15" || seen.Evicts != "noeviction" {
+		t.Errorf("%+v, %v", seen, err)
 	}
 }

@@ -3,20 +3,23 @@ package redisstore
 import (
 	"testing"
 
-	"github.com/redis/rueidis"
-
 	"example.com/forebay/forebaytest/redistest"
 )
 
-func TestClient(t *testing.T) {
-	s := redistest.Start(t, redistest.Config{})
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}})
+func open(t *testing.T, url string) *Store {
+	t.Helper()
+	store, err := Dial(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	store := New(client)
-	if err := store.client.Do(t.Context(), store.client.B().Ping().Build()).Error(); err != nil {
-		t.Error(err)
+	t.Cleanup(store.Close)
+	return store
+}
+
+func TestInspect(t *testing.T) {
+	s := redistest.Start(t, redistest.Config{})
+	seen, err := open(t, s.URL()).Inspect(t.Context(), "forebay")
+	if err != nil || seen.Server != "Redis 7.0.15" && s.Info("server")["redis_version"] == "7.0.15" || seen.Evicts != "noeviction" {
+		t.Errorf("%+v, %v", seen, err)
 	}
 }
