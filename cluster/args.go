@@ -10,6 +10,7 @@ import (
 // that changes whenever that server's data may have: the script asks the server first,
 // and falls back on it where that is not allowed. Empty: nothing.
 func (r *Request) Args(identity string) []string {
+	r = r.sane()
 	flags := ""
 	if r.Fenced {
 		flags += "f"
@@ -54,6 +55,19 @@ func (r *Request) atLeast() uint64 {
 		least = max(least, s.Fence>>fenceBits)
 	}
 	return least
+}
+
+// sane returns the request with counts that cannot be negative at least 0.
+func (r *Request) sane() *Request {
+	c := *r
+	for _, n := range []*int{&c.Claim, &c.Waiting, &c.InUse, &c.Spare, &c.Limit, &c.MinShare} {
+		*n = max(0, *n)
+	}
+	for _, d := range []*time.Duration{&c.Clock, &c.Oldest, &c.Override.For, &c.Withhold} {
+		*d = max(0, *d)
+	}
+	c.Lease = max(time.Millisecond, c.Lease)
+	return &c
 }
 
 func utoa(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -12,6 +12,8 @@ const (
 	jumpDen = 4
 	// One that holds nothing speaks every 5 leases and is forgotten after 15.
 	membership = 15
+	// A key that nobody speaks to for a week goes; its life is renewed once an hour (ms).
+	renewAfter = 60 * 60 * 1000
 )
 
 func givenUpAfter(lease int64) int64 { return lease * givenUpNum / givenUpDen }
@@ -47,7 +49,7 @@ func (s *step) advance() {
 // beginEpoch forgets everybody. What the last epoch lent is claimed by those who hold
 // it, until nobody can hold any more of it.
 func (s *step) beginEpoch(wall int64, last uint64) {
-	coldStart := s.epoch == 0 && s.r.Epoch == 0
+	coldStart := s.epoch == 0 && s.r.Epoch == 0 && !s.spoilt
 	*s.Ledger = Ledger{
 		key: s.r.Key, epoch: max(uint64(max(0, wall)), last+1), identity: s.server.Identity,
 		wall: wall, renewed: wall, limit: -1, override: s.override,

@@ -16,7 +16,7 @@ func (s *step) figures() {
 		m.passed = false
 		s.line.fromTheFront()
 	}
-	m.host, m.number, m.seen, m.lease = r.Host, r.Number, s.clock, s.lease
+	m.number, m.seen, m.lease = r.Number, s.clock, s.lease
 	m.withhold = inMillis(r.Withhold)
 	before := m.held()
 	own := 0

@@ -31,7 +31,8 @@ type Ledger struct {
 	nearest int64  // by its own clock: nobody is given up or forgotten before
 	calm    string // who was told that nobody else waits, and not yet otherwise; "*": several
 
-	line line
+	spoilt bool // there was state, and it is lost
+	line   line
 	used []bool // by number, from 1: whether the slot is held
 }
 
@@ -62,15 +63,17 @@ type step struct {
 
 // Exchange is one step of the ledger.
 func (l *Ledger) Exchange(server Server, r *Request) (Reply, []Message) {
-	s := &step{Ledger: l, server: server, r: r, lease: max(1, inMillis(r.Lease)), spare: r.Spare}
+	r = r.sane()
+	s := &step{Ledger: l, server: server, r: r, lease: inMillis(r.Lease), spare: r.Spare}
 	s.advance()
 	s.count()
 	s.recognise()
 	s.limits()
 	if s.newer && s.m != nil {
+		apart := s.m.withheld(s.clock)
 		s.figures()
 		s.standing()
-		s.resume()
+		s.resume(apart)
 	}
 	s.lend()
 	if s.newer && s.m != nil {
@@ -79,8 +82,14 @@ func (l *Ledger) Exchange(server Server, r *Request) (Reply, []Message) {
 		s.nearest = min(s.nearest, s.m.due())
 	}
 	s.tidy()
+	if passed := s.wall - s.renewed; passed >= renewAfter || passed < 0 {
+		s.renewed = s.wall
+	}
 	return s.reply(), s.messages
 }
+
+// Spoil makes the ledger as if what is kept of it could not be read: it is lost.
+func (l *Ledger) Spoil() { *l = Ledger{spoilt: true} }
 
 func (s *step) publish(channel, text string) {
 	s.messages = append(s.messages, Message{Channel: channel, Text: text})

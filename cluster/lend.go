@@ -26,7 +26,7 @@ func (s *step) lend() {
 	for looked := 0; place <= q.tail && s.free() > 0 && looked < maxWalk; place++ {
 		t, ok := q.tickets[place]
 		m := s.members[t.instance]
-		if !ok || m == nil || between(m.spans, m.next, t.last) == 0 {
+		if !ok || m == nil || m.stand(t) == 0 {
 			q.remove(place, m)
 			continue
 		}
@@ -59,14 +59,15 @@ type walk struct {
 	names   []string // of others that were granted something
 }
 
-// visit grants calls of one ticket. done: all of them; more: who is behind may have what is left.
+// visit grants calls of one ticket. done: all of them; more: who is behind may have
+// what is left.
 func (w *walk) visit(m *member, t ticket) (done, more bool) {
 	calls := w.mayHave(m, t.cost)
 	if w.passed[m] || calls == 0 {
 		w.passed[m], m.passed = true, true
 		return false, true
 	}
-	stand := between(m.spans, m.next, t.last)
+	stand := m.stand(t)
 	n := min(stand, calls, w.free()/t.cost)
 	if n > 0 {
 		w.grant(m, n*t.cost)
@@ -128,13 +129,13 @@ func (s *step) grant(m *member, units int) {
 	s.top = max(s.top, m.granted)
 }
 
-// resume gives a member that was cut off what it ran meanwhile: it was withheld for it.
-func (s *step) resume() {
+// resume gives a member that was cut off what it ran meanwhile, of the share that was
+// withheld for it.
+func (s *step) resume(share int) {
 	m := s.m
 	if !m.gone {
 		return
 	}
-	share := m.withheld(s.clock)
 	m.gone = false
 	s.withheld -= share
 	s.line.fromTheFront()

@@ -40,23 +40,29 @@ func (s *step) standing() {
 	s.inUse += r.InUse - m.inUse
 	s.waiting += r.Waiting - m.waiting
 	m.inUse, m.waiting, m.oldest = r.InUse, r.Waiting, inMillis(r.Oldest)
-	m.spans = standing(r)
+	m.spans = standing(r, m.heard)
 	before := m.queued
 	m.queued = between(m.spans, m.next, m.heard)
 	s.line.queued += m.queued - before
 }
 
 // standing returns the calls that wait and are not there for an answer only.
-func standing(r *Request) (spans []Span) {
+func standing(r *Request, heard uint64) (spans []Span) {
+	end := uint64(0)
 	add := func(first, last uint64) {
-		if n := len(spans); n > 0 && spans[n-1].Last+1 == first {
-			spans[n-1].Last = last
+		first = max(first, end+1)
+		if first > last {
 			return
 		}
-		spans = append(spans, Span{First: first, Last: last})
+		if n := len(spans); n > 0 && first == end+1 {
+			spans[n-1].Last = last
+		} else {
+			spans = append(spans, Span{First: first, Last: last})
+		}
+		end = last
 	}
 	for _, s := range r.Standing {
-		add(s.First, s.Last)
+		add(s.First, min(s.Last, heard))
 	}
 	for _, run := range r.Arrived {
 		if !run.Ask {
@@ -75,6 +81,9 @@ func between(spans []Span, first, last uint64) (n int) {
 	}
 	return n
 }
+
+// stand returns how many calls of a ticket wait.
+func (m *member) stand(t ticket) int { return between(m.spans, m.next, min(t.last, m.heard)) }
 
 // nth returns the nth call of the spans from first on.
 func nth(spans []Span, first uint64, n int) uint64 {
@@ -111,6 +120,9 @@ func (s *step) arrived() {
 			s.enqueue(m, first, last, calls, cost)
 		}
 		m.heard = last
+		if m.queued == 0 {
+			m.next = last + 1
+		}
 	}
 }
 
@@ -144,7 +156,7 @@ func (s *step) tidy() {
 		t, ok := q.tickets[place]
 		delete(q.tickets, place)
 		m := s.members[t.instance]
-		if ok && m != nil && between(m.spans, m.next, t.last) > 0 {
+		if ok && m != nil && m.stand(t) > 0 {
 			q.tail++
 			q.tickets[q.tail] = t
 		}

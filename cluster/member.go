@@ -98,7 +98,7 @@ func (s *step) join() *member {
 	r := s.r
 	m := &member{
 		granted: s.top, returned: s.top, acked: s.top,
-		limit: r.Limit, seen: s.clock, lease: s.lease, fenced: r.Fenced,
+		host: r.Host, limit: r.Limit, seen: s.clock, lease: s.lease, fenced: r.Fenced,
 	}
 	if n := len(r.Standing); n > 0 {
 		m.heard = r.Standing[n-1].Last

@@ -1,0 +1,189 @@
+package cluster_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"example.com/forebay/cluster"
+	"example.com/forebay/forebaytest/redistest"
+)
+
+// side is a ledger to which a history happens: the model, or the script on Redis.
+type side interface {
+	// exchange takes a step and returns the reply as it is on the wire.
+	exchange(f facts, r *cluster.Request) (string, []cluster.Message)
+	// fields returns all that is kept.
+	fields() map[string]string
+	// wipe deletes everything; spoil makes it unreadable, in one of several ways.
+	wipe()
+	spoil(way int)
+}
+
+// model is the ledger in Go.
+type model struct{ l cluster.Ledger }
+
+func (m *model) exchange(f facts, r *cluster.Request) (string, []cluster.Message) {
+	reply, messages := m.l.Exchange(f.server(r.Key), r)
+	return reply.String(), messages
+}
+
+func (m *model) fields() map[string]string { return m.l.Fields() }
+
+func (m *model) wipe() { m.l = cluster.Ledger{} }
+
+func (m *model) spoil(int) { m.l.Spoil() }
+
+// onRedis is the script on a real server.
+type onRedis struct {
+	t         testing.TB
+	key, sha  string
+	talk, ear *wire
+	syncs     int
+}
+
+func newOnRedis(t testing.TB, server *redistest.Server, key string) *onRedis {
+	s := &onRedis{t: t, key: key, talk: dial(t, server.Addr()), ear: dial(t, server.Addr())}
+	source, sha := cluster.Script()
+	if loaded := s.talk.do("SCRIPT", "LOAD", source); loaded != sha {
+		t.Fatalf("Redis calls the script %v, we %s", loaded, sha)
+	}
+	s.sha = sha
+	s.ear.do("PSUBSCRIBE", globbed.Replace(key)+"*")
+	return s
+}
+
+// globbed keeps a key from being a pattern.
+var globbed = strings.NewReplacer("[", `\[`, "*", `\*`, "?", `\?`)
+
+func (s *onRedis) exchange(f facts, r *cluster.Request) (string, []cluster.Message) {
+	args := append([]string{"EVALSHA", s.sha, "1", s.key}, r.Args("")...)
+	s.syncs++
+	sync := strconv.Itoa(s.syncs)
+	s.talk.send(append(args, f.String())...)
+	s.talk.send("PUBLISH", s.key, "sync "+sync)
+	reply := s.talk.read()
+	s.talk.read()
+	if err, failed := reply.(error); failed {
+		s.t.Fatalf("the script fails: %v\non %q", err, append(args, f.String()))
+	}
+	return reply.(string), s.heard("sync " + sync)
+}
+
+// heard returns what was published up to a last message.
+func (s *onRedis) heard(last string) (messages []cluster.Message) {
+	for {
+		m := s.ear.read().([]any)
+		text := m[3].(string)
+		if text == last {
+			return messages
+		}
+		messages = append(messages, cluster.Message{Channel: m[2].(string), Text: text})
+	}
+}
+
+func (s *onRedis) fields() map[string]string {
+	kept := map[string]string{}
+	flat := s.talk.do("HGETALL", s.key).([]any)
+	for i := 0; i < len(flat); i += 2 {
+		kept[flat[i].(string)] = flat[i+1].(string)
+	}
+	return kept
+}
+
+func (s *onRedis) wipe() { s.talk.do("DEL", s.key) }
+
+// spoil damages the key so that the next step notices, whoever takes it.
+func (s *onRedis) spoil(way int) {
+	kept := s.fields()
+	switch way % 6 {
+	case 0:
+		s.talk.do("SET", s.key, "something else")
+	case 1:
+		s.wipe()
+		s.talk.do("LPUSH", s.key, "a token")
+	case 2:
+		s.talk.do("HSET", s.key, "m", "garbage")
+	case 3:
+		s.talk.do("HSET", s.key, "e", strings.Replace(kept["e"], "1 ", "9 ", 1))
+	case 4:
+		s.talk.do("HDEL", s.key, "m")
+	case 5:
+		s.talk.do("HSET", s.key, "e", kept["e"]+" -7")
+	}
+}
+
+// wire is a connection that speaks the little of Redis' protocol that is needed here.
+type wire struct {
+	t    testing.TB
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func dial(t testing.TB, addr string) *wire {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &wire{t: t, conn: conn, in: bufio.NewReaderSize(conn, 1<<16)}
+}
+
+func (w *wire) do(args ...string) any {
+	w.send(args...)
+	v := w.read()
+	if err, failed := v.(error); failed {
+		w.t.Fatalf("%q: %v", args, err)
+	}
+	return v
+}
+
+func (w *wire) send(args ...string) {
+	b := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	if _, err := w.conn.Write(b); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// read returns a string, an int, nil, an error or a []any.
+func (w *wire) read() any {
+	line, err := w.in.ReadString('\n')
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	kind, rest := line[0], strings.TrimRight(line[1:], "\r\n")
+	if kind == '+' {
+		return rest
+	}
+	if kind == '-' {
+		return fmt.Errorf("%s", rest)
+	}
+	n, err := strconv.Atoi(rest)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	switch {
+	case kind == ':':
+		return n
+	case n < 0:
+		return nil
+	case kind == '*':
+		all := make([]any, n)
+		for i := range all {
+			all[i] = w.read()
+		}
+		return all
+	}
+	b := make([]byte, n+2)
+	if _, err := io.ReadFull(w.in, b); err != nil {
+		w.t.Fatal(err)
+	}
+	return string(b[:n])
+}
