@@ -48,6 +48,16 @@ func (g *Gate) attach(source feed.Source) error {
 	return nil
 }
 
+// alone reports whether the gate goes on without the ledger.
+func (g *Gate) alone() bool {
+	if g.cluster == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.cluster.away
+}
+
 // expireLocked ends the term if it is over.
 func (g *Gate) expireLocked() {
 	if c := g.cluster; !c.over && c.term.Load().over() {

@@ -66,3 +66,22 @@ func TestClusteredGateUsesWhatItIsLent(t *testing.T) {
 		}
 	})
 }
+
+// TestHealthOfAGateAlone: a gate whose cluster's store is away is degraded, and says
+// why, for as long as that lasts.
+func TestHealthOfAGateAlone(t *testing.T) {
+	src := &source{}
+	g := gateOf(t, Config{Name: "reports", MaxInFlight: 4, Cluster: src})
+	h := NewHealth(g)
+	for _, away := range []bool{false, true, false} {
+		if away {
+			src.gate.Alone(feed.Alone{Slots: 2})
+		} else {
+			src.gate.Together()
+		}
+		rep := h.Report()
+		if got := rep.Status == healthDegraded; got != away || rep.Gates[0].Status != rep.Status || (rep.Gates[0].Why != "") != away {
+			t.Errorf("with the store away = %v: %+v", away, rep)
+		}
+	}
+}

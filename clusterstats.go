@@ -62,6 +62,11 @@ func (g *Gate) ClusterStats() (ClusterStats, bool) {
 	return publicStats(g.cluster.supplier.Stats()), true
 }
 
+// OverCluster returns the picture of the gate as [Gates.Stats] does: over its whole
+// cluster, with Local for what is here. Without a [Config.Cluster] it is that of
+// [Gate.Stats].
+func (g *Gate) OverCluster() Stats { return g.overCluster(g.Stats()) }
+
 func publicStats(s feed.Stats) ClusterStats {
 	c := ClusterStats{
 		Mode: s.Mode, Epoch: s.Epoch, AgeMS: ms(s.Age), Limit: s.Limit, Configured: s.Configured, Overridden: s.Overridden,

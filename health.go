@@ -9,8 +9,9 @@ import (
 )
 
 // Health tells whether gates refuse: degraded as soon as one refused within the
-// last 10 s, and ok again after 30 s without a refusal. Make one with [NewHealth];
-// it is an http.Handler, safe for concurrent use, and never gated.
+// last 10 s, and ok again after 30 s without a refusal. A gate whose cluster's store is
+// away is degraded for as long as that lasts. Make one with [NewHealth]; it is an
+// http.Handler, safe for concurrent use, and never gated.
 //
 //	200 {"status":"ok","gates":[{"name":"reports","status":"ok"}]}
 //
@@ -68,7 +69,8 @@ func (n *notice) last() time.Time {
 // GateHealth is the health of one gate.
 type GateHealth struct {
 	Name   string `json:"name"`
-	Status string `json:"status"` // "ok", "degraded" or "draining"
+	Status string `json:"status"`        // "ok", "degraded" or "draining"
+	Why    string `json:"why,omitempty"` // of a gate that goes on without its cluster
 }
 
 // Report is what [Health] answers.
@@ -97,10 +99,14 @@ func (h *Health) Report() Report {
 		if h.views[i].look(st.Rejected(), g.noticed.last(), now) {
 			status = healthDegraded
 		}
+		why := ""
+		if g.alone() {
+			status, why = healthDegraded, "the cluster's store is away"
+		}
 		if st.Draining {
 			status = healthDraining
 		}
-		rep.Gates[i] = GateHealth{Name: g.name, Status: status}
+		rep.Gates[i] = GateHealth{Name: g.name, Status: status, Why: why}
 		if status == healthDraining || rep.Status == healthOK {
 			rep.Status = status
 		}

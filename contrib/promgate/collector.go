@@ -41,6 +41,9 @@ type Collector struct {
 	wait      *prometheus.HistogramVec
 	hold      *prometheus.HistogramVec
 	metrics   []gateMetric
+	clustered []clusterMetric
+	mode      *prometheus.Desc
+	exchanges *prometheus.HistogramVec
 	buildInfo prometheus.Metric
 
 	mu      sync.Mutex // guards what follows
@@ -64,6 +67,7 @@ func New(config Config) *Collector {
 		maxRoutes: config.MaxRoutes,
 		decided:   newDecided(), wait: newWait(), hold: newHold(),
 		metrics: gateMetrics(), buildInfo: newBuildInfo(),
+		clustered: clusterMetrics(), mode: newMode(), exchanges: newExchanges(),
 	}
 	if c.maxRoutes == 0 {
 		c.maxRoutes = defaultMaxRoutes
@@ -120,9 +124,14 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.metrics {
 		ch <- m.desc
 	}
+	for _, m := range c.clustered {
+		ch <- m.desc
+	}
+	ch <- c.mode
 	c.decided.Describe(ch)
 	c.wait.Describe(ch)
 	c.hold.Describe(ch)
+	c.exchanges.Describe(ch)
 }
 
 // Collect sends what there is. It is prometheus.Collector's method.
@@ -132,17 +141,41 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	all := c.watched // never changed, only replaced
 	c.mu.Unlock()
 	ch <- c.buildInfo
-	for _, w := range all {
+	over := overClusters(all)
+	for i, w := range all {
 		p := w.look(now)
 		for _, m := range c.metrics {
 			if m.only == nil || m.only(p) {
 				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.read(p), p.Name)
 			}
 		}
+		if over[i] != nil {
+			c.collectCluster(ch, p.Name, over[i])
+		}
 	}
 	c.decided.Collect(ch)
 	c.wait.Collect(ch)
 	c.hold.Collect(ch)
+	c.exchanges.Collect(ch)
+}
+
+// overClusters asks all gates at once what they are like over their clusters: each may
+// ask a store, which takes a moment. Nil: a gate has none.
+func overClusters(all []watched) []*forebay.ClusterStats {
+	over := make([]*forebay.ClusterStats, len(all))
+	var asked sync.WaitGroup
+	for i, w := range all {
+		if w.gate.Config().Cluster == nil {
+			continue
+		}
+		asked.Go(func() {
+			if st, ok := w.gate.ClusterStats(); ok {
+				over[i] = &st
+			}
+		})
+	}
+	asked.Wait()
+	return over
 }
 
 // look asks the gate once for what it shows.

@@ -30,7 +30,9 @@ type gateSeries struct {
 	wait   []prometheus.Observer      // by decision
 	hold   func() prometheus.Observer // made when first needed: most gates do not track
 	tracks atomic.Bool                // the gate measures how long leases are held
-	peaks  peaks
+
+	exchange func() prometheus.Observer // made when first needed: most gates have no cluster
+	peaks    peaks
 }
 
 // routeSeries counts the decisions of one route at one gate.
@@ -43,7 +45,8 @@ type routeSeries struct {
 // already in it has no increase that rate() could see.
 func (c *Collector) newGateSeries(gate string) *gateSeries {
 	s := &gateSeries{
-		hold: sync.OnceValue(func() prometheus.Observer { return c.hold.WithLabelValues(gate) }),
+		hold:     sync.OnceValue(func() prometheus.Observer { return c.hold.WithLabelValues(gate) }),
+		exchange: sync.OnceValue(func() prometheus.Observer { return c.exchanges.WithLabelValues(gate) }),
 	}
 	for _, d := range decisions {
 		s.wait = append(s.wait, c.wait.WithLabelValues(gate, d.String()))
