@@ -65,7 +65,8 @@ func (g *Gate) checkLimit(n int) error {
 func (g *Gate) Reconfigure(c Config) error { return g.ReconfigureAt(c, c.MaxInFlight) }
 
 // ReconfigureAt is Reconfigure with another limit in force than MaxInFlight, in one
-// step: 0 keeps a gate closed over a reload. See [Gate.SetLimit].
+// step: 0 keeps a gate closed over a reload. See [Gate.SetLimit]. To a cluster that is
+// what this process is configured with, and no limit set by hand.
 func (g *Gate) ReconfigureAt(c Config, limit int) error {
 	if c.Name == "" {
 		c.Name = g.name
@@ -90,7 +91,7 @@ func (g *Gate) ReconfigureAt(c Config, limit int) error {
 	g.watchAfreshLocked(now, s)
 	g.unlock()
 	if g.cluster != nil {
-		g.cluster.supplier.Configured(c.MaxInFlight)
+		g.cluster.supplier.Configured(limit)
 	}
 	return nil
 }

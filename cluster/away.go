@@ -34,10 +34,13 @@ func (l *loan) endsAt() time.Time {
 
 // policy goes on without the ledger when it is time to.
 func (l *loan) policy(now time.Time) {
-	at := l.policyAt(now)
-	if at.IsZero() || now.Before(at) {
-		return
+	if at := l.policyAt(now); !at.IsZero() && !now.Before(at) {
+		l.goAlone(now)
 	}
+}
+
+// goAlone goes on without the ledger as the terms say.
+func (l *loan) goAlone(now time.Time) {
 	how := feed.Alone{Refuse: true}
 	switch {
 	case l.terms.WhenAway == Open:

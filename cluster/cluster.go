@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -98,8 +99,9 @@ func (c *Cluster) attach(g feed.Gate, t Terms) (feed.Supplier, error) {
 	s.channel = ChannelOf(s.key, me.Instance)
 	s.loan = newLoan(g, me, t)
 	s.state.Mode = s.loan.mode()
-	c.suppliers = append(c.suppliers, s)
-	c.goroutines.Go(func() { s.run(c.ctx) })
+	c.suppliers = append(slices.Clone(c.suppliers), s) // whoever reads the old one goes on
+	s.ctx, s.end = context.WithCancel(c.ctx)
+	c.goroutines.Go(func() { s.run(s.ctx) })
 	c.subscriber.changed()
 	return s, nil
 }

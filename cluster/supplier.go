@@ -17,6 +17,8 @@ type supplier struct {
 	wake    chan struct{} // there is something to say
 	gone    chan struct{} // closed when the ledger has heard that the gate leaves
 	done    chan struct{} // closed when run has returned
+	ctx     context.Context
+	end     context.CancelFunc // of run
 
 	mu    sync.Mutex // guards what follows, and is never held while anything is waited for
 	loan  *loan

@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Leave has the gate of that name give its slots back and leave, and does not wait:
+// nobody is let in from now on (forebay.RejectedStore), the slots of calls that run go
+// back as they end, and then the others hear that it is gone. A gate made afterwards may
+// have the same name. Without such a gate it does nothing.
+func (c *Cluster) Leave(gate string) {
+	for _, s := range c.all() {
+		if s.gate != gate || !s.beginToLeave() {
+			continue
+		}
+		c.goroutines.Go(func() {
+			select {
+			case <-s.gone:
+				c.detach(s)
+			case <-s.done: // the cluster is closed
+			}
+		})
+	}
+}
+
+// beginToLeave is leave; false if the gate does so already.
+func (s *supplier) beginToLeave() (begun bool) {
+	s.change(func(l *loan) {
+		begun = !l.leaving
+		l.leave()
+	})
+	return begun
+}
+
+// detach forgets a gate that is gone.
+func (c *Cluster) detach(s *supplier) {
+	s.end()
+	<-s.done
+	c.mu.Lock()
+	c.suppliers = slices.DeleteFunc(slices.Clone(c.suppliers), func(other *supplier) bool { return other == s })
+	c.mu.Unlock()
+	c.subscriber.changed()
+}
+
+// SetTerms puts other terms in force for the gate of that name: at once, also while the
+// store is away. Whether it is fenced cannot be changed. On error nothing has changed.
+func (c *Cluster) SetTerms(gate string, t Terms) error {
+	if err := t.complete(c.config.Lease); err != nil {
+		return err
+	}
+	now := clock()
+	for _, s := range c.all() {
+		if s.gate != gate {
+			continue
+		}
+		leaving, fenced := false, false
+		s.change(func(l *loan) {
+			if leaving, fenced = l.leaving, l.terms.Fenced; !leaving && fenced == t.Fenced {
+				l.setTerms(now, t)
+			}
+		})
+		switch {
+		case leaving:
+		case fenced != t.Fenced:
+			return fmt.Errorf("cluster: Fenced is %v for gate %q; it cannot be changed from %v, make a new gate", t.Fenced, gate, fenced)
+		default:
+			return nil
+		}
+	}
+	return fmt.Errorf("cluster: there is no gate %q; terms are set for gates that are attached", gate)
+}
+
+// setTerms is told that the loan is on other terms now.
+func (l *loan) setTerms(now time.Time, t Terms) {
+	l.terms = t
+	l.me.MinShare, l.me.Withhold = t.MinShare, 0
+	if t.WhenAway == Share {
+		l.me.Withhold = t.Withhold
+	}
+	l.poked = true
+	if l.alone && !l.leaving {
+		l.goAlone(now)
+	}
+}
