@@ -61,7 +61,7 @@ func (a *alarm) rang(g *Gate, mine *setting) {
 
 func (a *alarm) ringLocked(g *Gate, mine *setting) (after func()) {
 	now := clock()
-	g.lock()
+	g.lockAt(now)
 	defer g.unlock()
 	if a.set != mine {
 		return nil

@@ -19,13 +19,15 @@ func clock() time.Time { return epoch.Add(time.Since(epoch)) }
 // wall clock if that comes first: the monotonic one stands still while a machine is
 // suspended, and a step of the wall clock cannot be told from that.
 type term struct {
-	until time.Duration // after epoch
-	wall  int64         // nanoseconds
+	until time.Time
+	wall  int64     // the same, in nanoseconds of the wall clock alone
+	due   time.Time // the same, as clock tells the time
 }
 
-var termOver = &term{until: math.MinInt64, wall: math.MinInt64}
+// termOver is the term of slots that nobody has lent yet, or that were withdrawn.
+var termOver = &term{wall: math.MinInt64}
 
-func termUntil(t time.Time) *term { return &term{until: t.Sub(epoch), wall: t.UnixNano()} }
+func termUntil(t time.Time) *term { return &term{t, t.UnixNano(), onClock(clock(), t)} }
 
 // over reports whether the term has ended. A nil one never does.
 func (t *term) over() bool {
@@ -33,8 +35,11 @@ func (t *term) over() bool {
 		return false
 	}
 	now := time.Now()
-	return now.Sub(epoch) >= t.until || now.UnixNano() >= t.wall
+	return !now.Before(t.until) || now.UnixNano() >= t.wall
 }
+
+// passed reports whether the term has ended by the monotonic clock alone.
+func (t *term) passed(now time.Time) bool { return t != nil && !now.Before(t.due) }
 
 // onClock returns the moment of clock at which d, which may know nothing of the
 // monotonic clock, is due.

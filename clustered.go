@@ -28,7 +28,7 @@ type clustered struct {
 	fenced   bool
 	free     []feed.Slot // numbered units on which nothing runs
 	watched  map[*watched]struct{}
-	ended    []context.CancelCauseFunc // contexts of leases that were lost
+	ends     []context.CancelCauseFunc // of the contexts of leases that were lost
 }
 
 // attach has the gate fed by a source.
@@ -58,31 +58,35 @@ func (g *Gate) alone() bool {
 	return g.cluster.away
 }
 
-// expireLocked ends the term if it is over.
-func (g *Gate) expireLocked() {
-	if c := g.cluster; !c.over && c.term.Load().over() {
-		c.notify = true
-		g.endTermLocked()
+// ended reports whether the time is over for which slots were lent.
+func (c *clustered) ended() bool { return c.term.Load().over() }
+
+// overLocked is ended, and has the machine know.
+func (g *Gate) overLocked(now time.Time) bool {
+	if !g.cluster.over && g.cluster.ended() {
+		g.endTermLocked(now)
 	}
+	return g.cluster.over
 }
 
-func (g *Gate) endTermLocked() {
-	g.cluster.over = true
-	g.machine.Expire(clock())
+// endTermLocked ends the term: nobody starts, and every lease that is out is lost.
+func (g *Gate) endTermLocked(now time.Time) {
+	g.cluster.over, g.cluster.notify = true, true
+	g.machine.Expire(now)
 	g.loseLocked()
 }
 
 // notices is what is to be said once the lock is given up.
 type notices struct {
-	poke  feed.Supplier
-	ended []context.CancelCauseFunc
+	poke feed.Supplier
+	ends []context.CancelCauseFunc
 }
 
 // noticesLocked says whether the supplier has something to look at, once for each
 // Look of it, and whose contexts end.
 func (g *Gate) noticesLocked() (n notices) {
 	c, m := g.cluster, g.machine
-	n.ended, c.ended = c.ended, nil
+	n.ends, c.ends = c.ends, nil
 	if c.attached && !c.poked && (c.notify || m.Back() > 0 || m.Waiting() > 0 && m.Joined() > c.looked) {
 		c.poked, c.notify = true, false
 		n.poke = c.supplier
@@ -94,7 +98,7 @@ func (n notices) deliver() {
 	if n.poke != nil {
 		n.poke.Poke()
 	}
-	for _, end := range n.ended {
+	for _, end := range n.ends {
 		end(ErrLeaseLost)
 	}
 }
@@ -167,11 +171,12 @@ func arrives(runs []feed.Run, w *admit.Waiter, most int) ([]feed.Run, bool) {
 
 // Lend adds n units.
 func (p port) Lend(n int, slots []feed.Slot) {
-	p.lock()
+	now := clock()
+	p.lockAt(now)
 	if p.cluster.fenced {
 		p.cluster.free = append(p.cluster.free, slots...)
 	}
-	p.machine.Feed(clock(), n)
+	p.machine.Feed(now, n)
 	p.unlock()
 }
 
@@ -208,11 +213,12 @@ func (p port) Renumber() {
 // Renew says until when the slots may be used.
 func (p port) Renew(until time.Time) {
 	p.lock()
-	c := p.cluster
+	c, now := p.cluster, clock()
+	p.overLocked(now) // what was lost is lost
 	c.term.Store(termUntil(until))
-	if c.over && !c.term.Load().over() {
+	if c.over && !c.ended() {
 		c.over = false
-		p.machine.Renew(clock())
+		p.machine.Renew(now)
 	}
 	p.unlock()
 }
@@ -220,10 +226,11 @@ func (p port) Renew(until time.Time) {
 // Lapse withdraws every slot at once.
 func (p port) Lapse() {
 	p.lock()
-	c := p.cluster
+	c, now := p.cluster, clock()
 	c.term.Store(termOver)
-	p.endTermLocked()
-	p.machine.Lapse(clock())
+	p.endTermLocked(now)
+	p.machine.Lapse(now)
+	c.notify = false // it knows
 	c.lapses++
 	c.free = nil
 	p.slots.outLocked(func(sl *slot) {
@@ -247,13 +254,13 @@ func (p port) Alone(a feed.Alone) {
 // Together ends Alone.
 func (p port) Together() {
 	p.lock()
-	c := p.cluster
+	c, now := p.cluster, clock()
 	c.away = false
 	if c.term.Load() == nil { // nobody has renewed it
 		c.term.Store(termOver)
-		p.endTermLocked()
+		p.endTermLocked(now)
 	}
-	p.machine.Together(clock())
+	p.machine.Together(now)
 	p.unlock()
 }
 

@@ -161,7 +161,7 @@ func (g *Gate) fast(s *settings, call *Call) Lease {
 
 // claimed is the second look of a call that has claimed a lent slot.
 func (g *Gate) claimed(s *settings, call *Call, sl *slot, word uint64) Lease {
-	if (g.slots.open.Load() == 0 || g.cluster != nil && g.cluster.term.Load().over()) && !g.confirm(sl, word) {
+	if (g.slots.open.Load() == 0 || g.cluster != nil && g.cluster.ended()) && !g.confirm(sl, word) {
 		return Lease{}
 	}
 	if s.keep {
@@ -180,8 +180,9 @@ func (g *Gate) confirm(sl *slot, word uint64) bool {
 	now := clock()
 	g.lock()
 	defer g.unlock()
+	over := g.cluster != nil && g.overLocked(now)
 	if sl.seen == generationOf(word) {
-		if g.cluster == nil || !g.cluster.over {
+		if !over {
 			return true
 		}
 		g.slots.closeLocked(sl, word)
@@ -206,15 +207,21 @@ func (g *Gate) refusesNow(s *settings, call *Call) admit.Verdict {
 	return admit.Queued
 }
 
-// lock takes the gate's lock, and its counting back to the machine. Whatever is
-// decided after it is within the time for which a cluster lends slots.
+// lock takes the gate's lock, and its counting back to the machine.
 func (g *Gate) lock() {
 	g.mu.Lock()
 	if loan, ok := g.slots.collectLocked(); ok {
 		g.machine.Collect(loan)
 	}
-	if g.cluster != nil {
-		g.expireLocked()
+}
+
+// lockAt is lock for whoever will let calls in. A lent slot's time is looked at here,
+// so that nobody is let in who would have to go again, and by each call once more when
+// it has got its slot: only then it is known that it did not stand still in between.
+func (g *Gate) lockAt(now time.Time) {
+	g.lock()
+	if c := g.cluster; c != nil && !c.over && c.term.Load().passed(now) {
+		g.endTermLocked(now)
 	}
 }
 

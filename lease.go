@@ -115,7 +115,7 @@ func (l Lease) endClosed(word uint64, h *holder, o Outcome) {
 	if !h.since.IsZero() {
 		held = max(0, now.Sub(h.since))
 	}
-	g.lock()
+	g.lockAt(now)
 	mine := g.slots.closeLocked(l.slot, word)
 	if mine {
 		g.machine.Release(now, h.cost, admit.End{Held: held, Outcome: admit.Outcome(o)})

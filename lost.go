@@ -50,8 +50,9 @@ func (l Lease) whenLost(end context.CancelCauseFunc) (stop func()) {
 	w := &watched{l, end}
 	g.lock()
 	c := g.cluster
+	g.overLocked(clock())
 	if lost := l.slot.lost >= generationOf(l.word); lost && l.Live() {
-		c.ended = append(c.ended, end)
+		c.ends = append(c.ends, end)
 	} else if !lost {
 		if c.watched == nil {
 			c.watched = map[*watched]struct{}{}
@@ -72,7 +73,7 @@ func (g *Gate) loseLocked() {
 	c := g.cluster
 	for w := range c.watched {
 		if w.lease.Live() {
-			c.ended = append(c.ended, w.end)
+			c.ends = append(c.ends, w.end)
 			delete(c.watched, w)
 		}
 	}

@@ -87,8 +87,12 @@ func (g *Gate) enter(ctx context.Context, s *settings, a admit.Arrival) answer {
 	if d, ok := ctx.Deadline(); ok {
 		a.Deadline = onClock(now, d)
 	}
-	g.lock()
+	g.lockAt(now)
 	v := g.machine.Arrive(now, a)
+	if v == admit.Granted && g.cluster != nil && g.overLocked(now) {
+		g.machine.Retract(now, a.Cost)
+		v = g.machine.Arrive(now, a)
+	}
 	if v == admit.Queued {
 		w := &waiting{woken: make(chan struct{}, 1), gone: gone, keep: keep}
 		w.Owner = w
@@ -129,7 +133,7 @@ func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time) answer {
 	case <-w.woken:
 		if w.gone != nil && ctx.Err() != nil {
 			g.leave(w, leaveVerdict(ctx))
-		} else if g.cluster != nil && w.Verdict() == admit.Granted && g.cluster.term.Load().over() {
+		} else if g.cluster != nil && w.Verdict() == admit.Granted && g.cluster.ended() {
 			g.leave(w, admit.Store)
 		}
 	case <-w.gone:
@@ -147,6 +151,9 @@ func (g *Gate) leave(w *waiting, v admit.Verdict) {
 	now := clock()
 	g.lock()
 	defer g.unlock()
+	if v == admit.Store {
+		g.overLocked(now) // or the slot would go to the next in line, who may not use it either
+	}
 	if !g.machine.Leave(now, &w.Waiter, v) && w.Verdict() == admit.Granted {
 		g.slots.closeLocked(w.lease.slot, w.lease.word)
 		g.machine.Disown(now, &w.Waiter, v)
