@@ -61,7 +61,9 @@ func (g *Gate) checkLimit(n int) error {
 // limit. Leases stay out, whoever waits keeps place and patience, counters go
 // on. An empty Name means the gate's own and any other is an error; Script and
 // Cluster are those of the start whatever c says. To change one thing, start from
-// [Gate.Config]. On error nothing has changed, and the error names every mistake.
+// [Gate.Config]. On error nothing has changed, and the error names every mistake. Of a
+// gate with a cluster a higher limit is in force once the cluster says so, which is
+// when every instance is configured with it.
 func (g *Gate) Reconfigure(c Config) error { return g.ReconfigureAt(c, c.MaxInFlight) }
 
 // ReconfigureAt is Reconfigure with another limit in force than MaxInFlight, in one
@@ -87,6 +89,9 @@ func (g *Gate) ReconfigureAt(c Config, limit int) error {
 	g.lock()
 	g.settings.Store(s)
 	now := clock()
+	if g.cluster != nil {
+		limit = min(limit, g.machine.Limit()) // the cluster says when it may be more
+	}
 	g.machine.Configure(now, s.machine(&g.limiterPanics), limit)
 	g.watchAfreshLocked(now, s)
 	g.unlock()

@@ -42,11 +42,21 @@ func (h *history) config() Config {
 	if c.MaxWait > 0 && h.next(2) == 0 {
 		c.MaxWaiting = 1 + h.next(5)
 	}
+	if h.model != nil {
+		c.Ledger = h.model.cfg.Ledger
+	} else {
+		c.Ledger = h.next(2) == 0
+	}
 	return c
 }
 
 func (h *history) step() {
 	h.now = h.now.Add(time.Duration(h.next(40)) * time.Millisecond)
+	if h.model.cfg.Ledger && h.next(3) == 0 {
+		h.hearFromLedger()
+		h.compare()
+		return
+	}
 	switch h.next(16) {
 	case 0, 1, 2, 3, 4, 5:
 		h.arrive()
@@ -57,7 +67,7 @@ func (h *history) step() {
 	case 12:
 		h.setLimit()
 	case 13:
-		h.setLimit()
+		h.hearFromLedger()
 	case 14:
 		h.drainOrConfigure()
 	case 15:
@@ -80,7 +90,7 @@ func (h *history) arrive() {
 	h.asked++
 	refuses, sure := h.m.Refuses()
 	v, w := arrive(h.m, h.now, a)
-	if sure && a.Cost == 1 && a.Deadline.IsZero() && a.Until.IsZero() && v != refuses && len(h.m.tellDecided()) == 0 {
+	if sure && a.Cost == 1 && a.Deadline.IsZero() && a.Until.IsZero() && v != refuses && h.m.decided == nil {
 		h.fail("the machine says that it refuses with %v, and answers %v", refuses, v)
 	}
 	mv, mw := h.model.arrive(h.now, a)
@@ -221,7 +231,7 @@ func (h *history) lend() {
 	if !ok {
 		return
 	}
-	if want := min(h.model.limit, h.model.slots) - h.model.inFlight(); room != want || room <= 0 || len(h.model.line) > 0 || h.model.draining {
+	if want := min(h.model.limit, h.model.slots()) - h.model.inFlight(); h.model.ledger.returning && !h.model.ledger.away || room != want || room <= 0 || len(h.model.line) > 0 || h.model.draining {
 		h.fail("lent %d, model has %d", room, want)
 	}
 	loan := Loan{Units: h.m.InFlight(), Calls: h.m.Calls()}
@@ -264,6 +274,9 @@ func (h *history) compare() {
 	if m.InFlight() != want.inFlight() || m.Calls() != len(want.running) || m.Waiting() != len(want.line) || m.Limit() != want.limit {
 		h.fail("machine %+v in %d calls, model %d in %d, waiting %d, limit %d",
 			m.Gauge(), m.Calls(), want.inFlight(), len(want.running), len(want.line), want.limit)
+	}
+	if want.cfg.Ledger {
+		h.compareLedger()
 	}
 	if m.Counts() != want.counts {
 		h.fail("machine counts %+v, model %+v", m.Counts(), want.counts)
@@ -357,6 +370,11 @@ func (w *wobble) Observe(*Observation) int { return w.rng.IntN(8) }
 // stepRecorded is a step on the machine alone.
 func (h *history) stepRecorded() {
 	h.now = h.now.Add(time.Duration(h.next(40)) * time.Millisecond)
+	if h.m.cfg.Ledger && h.next(2) == 0 {
+		h.tellAlone()
+		h.m.Decided()
+		return
+	}
 	switch h.next(8) {
 	case 0, 1, 2:
 		_, w := arrive(h.m, h.now, Arrival{Cost: 1 + h.next(3), NoWait: h.next(8) == 0, Link: h.next(6) == 0})

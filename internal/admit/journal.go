@@ -13,7 +13,8 @@ type journal struct {
 	out      *bytes.Buffer
 	start    time.Time
 	arrivals int32
-	wants    []int // what the limiter wanted during this event
+	wants    []int   // what the limiter wanted during this event
+	told     *Waiter // the last of the decided whom an event has told of
 }
 
 // Record makes the machine write a script of everything that it is told from now
@@ -136,14 +137,20 @@ func answer(parts []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// tellDecided words what the event did to those in line.
+// tellDecided words what the event did to those in line. An event before it may have
+// decided others whom nobody has asked for yet.
 func (m *Machine) tellDecided() []string {
-	return m.tell(func(w *Waiter) string { return fmt.Sprint(w.id) })
+	from := m.decided
+	if m.journal.told != nil {
+		from = m.journal.told.next
+	}
+	m.journal.told = m.decidedLast
+	return tell(from, func(w *Waiter) string { return fmt.Sprint(w.id) })
 }
 
-func (m *Machine) tell(name func(*Waiter) string) []string {
+func tell(w *Waiter, name func(*Waiter) string) []string {
 	var told []string
-	for w := m.decided; w != nil; w = w.next {
+	for ; w != nil; w = w.next {
 		told = append(told, fmt.Sprintf("%s %v after %v", name(w), w.verdict, w.waited))
 	}
 	return told

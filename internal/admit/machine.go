@@ -220,5 +220,8 @@ func (m *Machine) patience(now time.Time, a Arrival) (time.Time, Verdict) {
 func (m *Machine) Decided() *Waiter {
 	w := m.decided
 	m.decided, m.decidedLast = nil, nil
+	if m.journal != nil {
+		m.journal.told = nil
+	}
 	return w
 }

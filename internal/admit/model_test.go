@@ -11,8 +11,8 @@ import (
 type model struct {
 	cfg      Config
 	limit    int
-	slots    int
 	draining bool
+	ledger   modelLedger
 	running  []int // costs
 	line     []*modelWaiter
 	counts   Counts
@@ -27,6 +27,8 @@ type modelWaiter struct {
 	w       *Waiter // the machine's
 	cost    int
 	link    bool
+	ask     bool
+	number  uint64
 	arrived time.Time
 	until   time.Time
 	expiry  Verdict
@@ -39,7 +41,7 @@ type modelSpan struct {
 	departure bool    // rather than time
 }
 
-func newModel(c Config) *model { return &model{cfg: c, limit: c.Limit, slots: unlimited} }
+func newModel(c Config) *model { return &model{cfg: c, limit: c.Limit} }
 
 func (m *model) inFlight() (units int) {
 	for _, c := range m.running {
@@ -49,7 +51,7 @@ func (m *model) inFlight() (units int) {
 }
 
 func (m *model) fits(cost int) bool {
-	return m.inFlight()+cost <= min(m.limit, m.slots)
+	return m.inFlight()+cost <= min(m.limit, m.slots())
 }
 
 func (m *model) maxWaiting() int {
@@ -69,6 +71,8 @@ func (m *model) arrive(now time.Time, a Arrival) (Verdict, *modelWaiter) {
 		m.start(a.Cost, a.Link)
 	case Queued:
 		m.line = append(m.line, w)
+		m.ledger.joined++
+		w.number = m.ledger.joined
 	default:
 		m.counts.Decisions[v]++
 	}
@@ -89,6 +93,9 @@ func (m *model) judge(now time.Time, a Arrival) (Verdict, *modelWaiter) {
 	if a.Cost > m.limit {
 		return Busy, nil
 	}
+	if m.ledger.refuse {
+		return Store, nil
+	}
 	if len(m.line) == 0 && m.fits(a.Cost) {
 		return Granted, nil
 	}
@@ -96,13 +103,19 @@ func (m *model) judge(now time.Time, a Arrival) (Verdict, *modelWaiter) {
 	if !a.Until.IsZero() {
 		w.until = a.Until
 	}
+	if m.cfg.Ledger && (a.NoWait || m.cfg.MaxWait == 0 && a.Until.IsZero()) {
+		w.ask, w.until, w.expiry = true, now.Add(50*time.Millisecond), Store
+		if m.ledger.away || m.inFlight()+a.Cost > m.limit || len(m.line) > 0 && m.line[0].number <= m.ledger.answered {
+			return Busy, nil
+		}
+	}
 	if !a.Deadline.IsZero() && a.Deadline.Before(w.until) {
 		w.until, w.expiry = a.Deadline, Deadline
 	}
-	if a.NoWait || len(m.line) >= m.maxWaiting() || !now.Before(w.until) {
+	if a.NoWait && !w.ask || len(m.line) >= m.maxWaiting() || !now.Before(w.until) {
 		return Busy, nil
 	}
-	if m.cfg.MaxWaiting == 0 && m.hopeless(len(m.line)+1, w.until.Sub(now)) {
+	if m.cfg.MaxWaiting == 0 && !w.ask && m.hopeless(len(m.line)+1, w.until.Sub(now)) {
 		return Busy, nil
 	}
 	return Queued, w
@@ -157,6 +170,7 @@ func (m *model) release(now time.Time, cost int) {
 
 func (m *model) unwind(now time.Time, cost int) {
 	m.stop(cost)
+	m.giveBack()
 	m.dispatch(now)
 	m.settle(now)
 }

@@ -141,7 +141,7 @@ func (p *player) play(words []string) ([]string, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	told = append(told, p.m.tell(func(w *Waiter) string { return p.order[w.id] })...)
+	told = append(told, tell(p.m.decided, func(w *Waiter) string { return p.order[w.id] })...)
 	p.m.Decided()
 	return told, nil
 }

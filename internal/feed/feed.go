@@ -22,7 +22,8 @@ type Supplier interface {
 	// long as lasts, 0: until another word. Below 0 the configured limit is in force
 	// again.
 	SetLimit(n int, lasts time.Duration)
-	// Configured says that the gate has another configuration.
+	// Configured says that the gate has another configuration. A lower limit is in
+	// force at once, a higher one when SetLimit says so.
 	Configured(limit int)
 	// Stats returns what is known of the gate over the whole cluster. It may ask the
 	// store, for at most a moment, and else says what was last known.
