@@ -88,11 +88,11 @@ func (g *Gate) ReconfigureAt(c Config, limit int) error {
 	s := newSettings(g, c)
 	g.lock()
 	g.settings.Store(s)
-	now := clock()
+	now, here := clock(), limit
 	if g.cluster != nil {
-		limit = min(limit, g.machine.Limit()) // the cluster says when it may be more
+		here = min(limit, g.machine.Limit()) // the cluster says when it may be more
 	}
-	g.machine.Configure(now, s.machine(&g.limiterPanics), limit)
+	g.machine.Configure(now, s.machine(&g.limiterPanics), here)
 	g.watchAfreshLocked(now, s)
 	g.unlock()
 	if g.cluster != nil {
