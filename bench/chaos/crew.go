@@ -24,6 +24,7 @@ type member struct {
 	exit   chan struct{} // closed when the process is gone
 	gone   instant       // when that was seen; only after exit
 	failed error         // how it ended; only after exit
+	says   string        // the file with what it complained about
 	killed bool
 	frozen []span
 }
@@ -39,7 +40,7 @@ func hire(program, dir string, a assignment) (*member, error) {
 		return nil, err
 	}
 	defer errors.Close()
-	m.cmd.Stderr = errors
+	m.cmd.Stderr, m.says = errors, errors.Name()
 	out, err := m.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -113,7 +114,8 @@ func (m *member) part() error {
 	select {
 	case <-m.exit:
 		if m.failed != nil {
-			return fmt.Errorf("chaos: worker %d: %w", m.Worker, m.failed)
+			why, _ := os.ReadFile(m.says)
+			return fmt.Errorf("chaos: worker %d: %w: %s", m.Worker, m.failed, why)
 		}
 		return nil
 	case <-time.After(m.Patience + m.Work.Long + m.Work.Hold + 20*time.Second):

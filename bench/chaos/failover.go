@@ -113,7 +113,8 @@ func clusterWorld(st *stage) error {
 		}
 		buses = append(buses, strconv.Itoa(bus))
 		s, err := newServer(filepath.Join(st.dir, "redis"+strconv.Itoa(i)),
-			"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", buses[i])
+			"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", buses[i],
+			"--cluster-allow-replica-migration", "no") // who gives its last slot away remains
 		if err != nil {
 			return err
 		}

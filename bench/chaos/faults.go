@@ -90,18 +90,16 @@ func boundWhileFrozen(st *stage, v *verdict) {
 // onlyWhatIsAccepted judges by what the resource accepted: of each number only one
 // holder at a time can be in it.
 func onlyWhatIsAccepted(st *stage, v *verdict) {
-	work, refusals, alive := fenced(st.story.holds, st.sheet.Limit, st.victim)
+	work := fenced(st.story.holds, st.sheet.Limit, st.victim)
 	st.story.holds = work.holds
-	v.note("%d stale writes refused", refusals)
-	if refusals == 0 && st.victim >= 0 {
+	v.note("%d stale writes refused", work.refusals)
+	if work.refusals == 0 && st.victim >= 0 {
 		v.fault("the frozen worker never tried to write with an old fence, so nothing was shown")
 	}
-	if alive > 0 {
-		v.fault("%d holders that had their lease were refused by the resource", alive)
+	if work.alive > 0 {
+		v.fault("%d holders that had their lease were refused by the resource", work.alive)
 	}
-	for _, f := range work.faults {
-		v.fault("%s", f)
-	}
+	v.faults = append(v.faults, work.faults...)
 }
 
 // flush empties the store.

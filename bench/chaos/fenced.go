@@ -9,31 +9,34 @@ import (
 
 // accepted is the work that a resource let through, as holds of numbered slots.
 type accepted struct {
-	holds  []hold
+	holds    []hold
+	refusals int // writes that came with an old fence
+	// alive holders met a refusal although their lease was not lost and their worker was
+	// not the one that was frozen.
+	alive  int
 	faults []string
 }
 
+// grant is one slot as it was granted once.
+type grant struct{ number, fence uint64 }
+
 // fenced looks at holds with the resource's eyes: each lasts from the first write that
-// was accepted to the last. refusals counts writes that came with an old fence, and
-// alive the holders that met one although their lease was not lost and their worker was
-// not the one that was frozen.
-func fenced(holds []hold, limit, victim int) (a accepted, refusals, alive int) {
-	owner := map[[2]uint64]uint64{} // number and fence, to the lease that shows them
+// was accepted to the last.
+func fenced(holds []hold, limit, victim int) (a accepted) {
+	owner := map[grant]int{} // the worker that shows it
+	byNumber := map[uint64][]hold{}
 	for _, h := range holds {
 		seen := map[uint64]span{}
 		for _, r := range h.touches {
 			if r.kind == rejected {
-				refusals++
+				a.refusals++
 				continue
 			}
-			if r.number < 1 || r.number > uint64(limit) {
-				a.faults = append(a.faults, fmt.Sprintf("a slot has the number %d, of %d", r.number, limit))
+			g := grant{r.number, r.value}
+			if other, ok := owner[g]; ok && other != h.worker {
+				a.faults = append(a.faults, fmt.Sprintf("slot %d was granted to two workers with the fence %d", g.number, g.fence))
 			}
-			who := uint64(h.worker)<<48 | h.lease
-			if other, ok := owner[[2]uint64{r.number, r.value}]; ok && other != who {
-				a.faults = append(a.faults, fmt.Sprintf("slot %d was granted twice with the fence %d", r.number, r.value))
-			}
-			owner[[2]uint64{r.number, r.value}] = who
+			owner[g] = h.worker
 			s, ok := seen[r.number]
 			if !ok {
 				s.from = r.at
@@ -42,11 +45,21 @@ func fenced(holds []hold, limit, victim int) (a accepted, refusals, alive int) {
 			seen[r.number] = s
 		}
 		if h.how == done && h.worker != victim && slices.ContainsFunc(h.touches, func(r record) bool { return r.kind == rejected }) {
-			alive++
+			a.alive++
 		}
-		for _, s := range seen {
-			a.holds = append(a.holds, hold{worker: h.worker, caller: h.caller, lease: h.lease, cost: 1, span: s, how: h.how})
+		for n, s := range seen {
+			h := hold{worker: h.worker, caller: h.caller, lease: h.lease, cost: 1, span: s, how: h.how}
+			a.holds = append(a.holds, h)
+			byNumber[n] = append(byNumber[n], h)
 		}
 	}
-	return a, refusals, alive
+	for n, holds := range byNumber {
+		if n < 1 || n > uint64(limit) {
+			a.faults = append(a.faults, fmt.Sprintf("a slot has the number %d, of %d", n, limit))
+		}
+		if o := overlapOf(holds, always(1)); o.violations > 0 {
+			a.faults = append(a.faults, fmt.Sprintf("%d times two held slot %d at the same time", o.violations, n))
+		}
+	}
+	return a
 }

@@ -237,7 +237,7 @@ func (g group) back() string {
 		switch {
 		case !v.dead || v.waves:
 		case !v.regranted:
-			return "never"
+			return v.back()
 		case v.regrant >= longest:
 			longest, worst = v.regrant, v.back()
 		}

@@ -20,7 +20,7 @@ func workerScenarios() []scenario {
 		{name: "cold start of all workers at once", set: func(st *stage) { st.sheet.Rush = true }},
 		{name: "calls of several units", set: func(st *stage) { st.sheet.Work.Costs = true }, fits: contender.ours},
 		{name: "the TTL of the tokens ends (1 h, here 4 s)", set: func(st *stage) { st.sheet.TTL = 4 * time.Second }, fits: contender.hasTokens},
-		{name: "SIGKILL of a worker", set: longHolder, fault: killWorker, judge: soonAgain, after: 8 * time.Second},
+		{name: "SIGKILL of a worker", set: longHolder, fault: killWorker, judge: soonAgain, after: 14 * time.Second},
 		{name: "SIGTERM of a worker", set: longHolder, fault: terminateWorker, judge: returnedAtOnce},
 		{name: "SIGSTOP of a worker, 5 s", set: longHolder, fault: freezeWorker, judge: boundWhileFrozen},
 		{name: "SIGSTOP of a worker, 5 s, fenced", set: fencedHolder, fault: freezeWorker, judge: onlyWhatIsAccepted, fits: contender.ours},

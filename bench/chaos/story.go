@@ -167,6 +167,15 @@ func (s *story) ends() map[outcome]int {
 	return n
 }
 
+// use returns which part of so many units was held within the span, on average.
+func (s *story) use(within span, limit int) float64 {
+	var held time.Duration
+	for _, h := range s.holds {
+		held += max(0, min(h.to, within.to).since(max(h.from, within.from))) * time.Duration(h.cost)
+	}
+	return held.Seconds() / within.to.since(within.from).Seconds() / float64(limit)
+}
+
 // rate returns how many holds a second ended well within the span.
 func (s *story) rate(within span) float64 {
 	n := 0

@@ -17,7 +17,9 @@ type verdict struct {
 	limit                int
 	before, first, hence float64       // holds that ended a second: before the fault, in the second after it, later
 	regrant              time.Duration // until the victim's slots were granted again; NaN is never
+	use                  [3]float64    // parts of the limit that were held meanwhile
 	regranted, dead      bool
+	watched              time.Duration // after the death
 	forgotten, repeated  int
 	overdue              []time.Duration
 	outcomes             map[outcome]int
@@ -38,8 +40,11 @@ func (st *stage) verdict() *verdict {
 		forgotten: len(s.forgotten()), repeated: s.repeated, overdue: s.overdue(),
 		outcomes: s.outcomes(), ends: s.ends(),
 	}
+	for i, w := range []span{st.before, {st.struck, st.struck.add(time.Second)}, st.later} {
+		v.use[i] = s.use(w, st.sheet.Limit)
+	}
 	if st.victim >= 0 && st.members[st.victim].killed {
-		v.dead = true
+		v.dead, v.watched = true, st.later.to.since(st.members[st.victim].gone)
 		v.regrant, v.regranted = fullAgain(s.holds, st.sheet.Limit, st.victim, st.members[st.victim].gone)
 	}
 	if st.judge != nil {
@@ -116,6 +121,7 @@ func (v *verdict) line() string {
 	if v.dead {
 		text += ", slots back " + v.back()
 	}
+	text += fmt.Sprintf(", in use %.0f → %.0f → %.0f %%", 100*v.use[0], 100*v.use[1], 100*v.use[2])
 	if n := v.ends[lost]; n > 0 {
 		text += fmt.Sprintf(", %d leases lost", n)
 	}
@@ -131,7 +137,7 @@ func (v *verdict) line() string {
 // back says after how long a dead worker's slots were in use again.
 func (v *verdict) back() string {
 	if !v.regranted {
-		return "never"
+		return fmt.Sprintf("not within %v", v.watched.Round(time.Second))
 	}
 	return fmt.Sprintf("%.2f s", v.regrant.Seconds())
 }
