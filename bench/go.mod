@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	example.com/forebay v0.0.0
+	example.com/forebay/contrib/redisstore v0.0.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/go-kratos/aegis v0.2.0
@@ -30,3 +31,5 @@ require (
 )
 
 replace example.com/forebay => ..
+
+replace example.com/forebay/contrib/redisstore => ../contrib/redisstore

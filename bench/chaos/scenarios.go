@@ -33,7 +33,7 @@ func fencedHolder(st *stage) {
 	st.sheet.Loan.Fenced = true
 }
 
-func starved(st *stage) { st.sheet.Procs, st.sheet.Hogs = 1, 8 }
+func starved(st *stage) { st.sheet.Procs, st.sheet.Hogs = 1, 3 }
 
 func storeScenarios() []scenario {
 	return []scenario{
