@@ -150,6 +150,8 @@ type settings struct {
 
 	rejected [decisions]*RejectedError
 	pages    [decisions]page
+
+	refusalLines []headerLine
 }
 
 func newSettings(g *Gate, c Config) *settings {
@@ -161,6 +163,7 @@ func newSettings(g *Gate, c Config) *settings {
 	// An observer is told figures of one instant, and a watchdog's timer must not
 	// outlive the last lease: both need the lock.
 	s.lends = len(c.Observers) == 0 && c.MaxHold == 0
+	s.refusalLines = c.Refusal.lines()
 	for d := RejectedBusy; d <= RejectedStore; d++ {
 		s.rejected[d] = newRejectedError(g, d)
 		s.pages[d] = newPage(g.name, d, c.Refusal)

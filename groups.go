@@ -180,13 +180,14 @@ func (gs *Groups) lookup(r *http.Request, room []*Gate) (route string, gates []*
 }
 
 // Wrap puts the gates in front of next, each request passing those of its route.
-// See [Gate.Wrap]; the route in events is the pattern of the Route.
+// See [Gate.Wrap]; the route in events is the pattern of the Route. A CORS preflight
+// passes as one of an exempt route does.
 func (gs *Groups) Wrap(next http.Handler) http.Handler {
 	run := withoutLease(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var room [maxGates]*Gate
 		route, gates := gs.lookup(r, room[:0])
-		if len(gates) == 0 {
+		if len(gates) == 0 || IsPreflight(r) {
 			gs.exempt(route, w, r)
 			next.ServeHTTP(w, r)
 			return

@@ -16,6 +16,9 @@ import (
 // or use [Groups]. An accepted request costs no allocation unless the gate is
 // observed, tracks, or has LeaseInContext.
 //
+// A CORS preflight runs next without a slot, whatever the gate says, and counts as
+// nothing; a plain OPTIONS is a request like any other.
+//
 // net/http notices that a client of HTTP/1 has left only once the request's body
 // has been read. Who leaves in line with a body under way is noticed when it is
 // read, in next.
@@ -48,6 +51,10 @@ type gated struct {
 
 // ServeHTTP admits the request and runs the handler, or refuses.
 func (h *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if IsPreflight(r) {
+		h.next(w, r, Lease{})
+		return
+	}
 	serve(w, r, h.gates, r.Pattern, h.next)
 }
 

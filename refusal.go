@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,18 +21,84 @@ type Refusal struct {
 	// RetryAfter bounds the Retry-After of the refusals that waiting cures.
 	RetryAfter RetryAfter
 	// Problem sends application/problem+json (RFC 9457) to everybody, not only to
-	// those whose Accept prefers it.
+	// those whose Accept names it.
 	Problem bool
 	// HideGate leaves the gate's name out of the answer, HideReason the decision.
 	HideGate, HideReason bool
+	// Body is what everybody gets in place of the built-in bodies, of which Accept
+	// chooses one: JSON, problem details for who names them, a page for browsers.
+	// {status}, {title}, {error}, {reason}, {gate}, {request_id} and {retry_after} (in
+	// seconds, 0 where waiting does not help) are filled in; what they hold needs no
+	// escape in JSON and HTML. At most 64 KiB. Calls of gRPC have no body.
+	Body string
+	// ContentType is that of Body. Empty means application/json; whatever says that it
+	// is JSON has to be valid with everything filled in.
+	ContentType string
+	// Headers are sent with every refusal. Those that a refusal sets itself cannot be
+	// among them.
+	Headers http.Header
+	// CORS lets web pages of other origins read refusals.
+	CORS CORS
 }
 
-func (f Refusal) validate() []error {
+func (f *Refusal) validate() []error {
 	errs := f.RetryAfter.validate()
 	if f.Status != 0 && (f.Status < 400 || f.Status > 599) {
 		errs = append(errs, fmt.Errorf("forebay: Refusal.Status is %d; it must be 0 (meaning 503) or 400 to 599", f.Status))
 	}
+	return slices.Concat(errs, f.validateBody(), f.validateHeaders(), f.CORS.validate())
+}
+
+// ownHeaders are set by every refusal, or by net/http.
+var ownHeaders = []string{
+	"Cache-Control", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Proxy-Status", "Retry-After",
+	"Trailer", "Transfer-Encoding", requestIDHeader,
+}
+
+func (f *Refusal) validateHeaders() (errs []error) {
+	for _, name := range slices.Sorted(maps.Keys(f.Headers)) {
+		wrong := func(what string) { errs = append(errs, fmt.Errorf("forebay: Refusal.Headers has %q; %s", name, what)) }
+		switch canonical := http.CanonicalHeaderKey(name); {
+		case !isFieldName(name):
+			wrong("it must be the name of a header")
+		case slices.Contains(ownHeaders, canonical):
+			wrong("a refusal sets that itself")
+		case canonical != name:
+			wrong("write " + canonical)
+		case len(f.Headers[name]) == 0:
+			wrong("it has no value")
+		case slices.ContainsFunc(f.Headers[name], func(v string) bool { return !isFieldValue(v) }):
+			wrong("its value has a control character or begins or ends with a space")
+		}
+	}
 	return errs
+}
+
+// isFieldName reports whether s can be the name of a header.
+func isFieldName(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
+}
+
+// isFieldValue reports whether s can be the value of a header.
+func isFieldValue(s string) bool {
+	return s == strings.Trim(s, " \t") && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// headerLine is one header as it is put into a map.
+type headerLine struct {
+	name   string
+	values []string
+}
+
+// lines returns a gate's own headers, copied so that nobody can append to them in
+// place.
+func (f *Refusal) lines() (lines []headerLine) {
+	for name, values := range f.Headers {
+		lines = append(lines, headerLine{name, slices.Clip(slices.Clone(values))})
+	}
+	return lines
 }
 
 // Refuse answers a request that [Gate.Acquire] or a [Chain] turned away: the
@@ -70,8 +138,6 @@ func silence(w http.ResponseWriter, r *http.Request) {
 
 // Header values that every refusal shares; see retryHeaders.
 var (
-	headerJSON    = []string{"application/json"}
-	headerProblem = []string{"application/problem+json"}
 	headerNoStore = []string{"no-store"}
 	headerClose   = []string{"close"}
 )
@@ -89,98 +155,31 @@ func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string)
 	for _, of := range [...]string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified", "Trailer"} {
 		delete(h, of) // of the answer that somebody was about to give
 	}
-	problem := s.Refusal.Problem || prefersProblem(r)
-	h["Content-Type"] = headerJSON
-	if problem {
-		h["Content-Type"] = headerProblem
+	for _, line := range s.refusalLines {
+		h[line.name] = line.values
 	}
 	h["Cache-Control"] = headerNoStore
 	h[requestIDHeader] = []string{id}
+	retry := 0
 	if d != RejectedTooLarge {
-		setRetryAfter(h, g.retryAfter(s))
+		retry = g.retryAfter(s)
+		setRetryAfter(h, retry)
 	}
 	if d == RejectedDraining {
 		h["Connection"] = headerClose
 	}
 	p := &s.pages[d]
 	h["Proxy-Status"] = p.proxyStatus
-	body := p.plain
-	if problem {
-		body = p.problem
-	}
-	w.WriteHeader(p.status)
-	if r.Method == http.MethodHead {
+	s.Refusal.CORS.allow(h, r)
+	if isGRPC(r) {
+		p.refuseGRPC(h, r, retry)
+		w.WriteHeader(http.StatusOK)
 		return
 	}
-	buf := make([]byte, 0, len(body)+len(id)+2)
-	buf = append(buf, body...)
-	buf = append(buf, id...)
-	_, _ = w.Write(append(buf, `"}`...)) // a client that went meanwhile has had its decision
-}
-
-// page is what a gate's refusals for one reason look like, made once. The bodies
-// end where the request's id goes in.
-type page struct {
-	status      int
-	proxyStatus []string
-	plain       string
-	problem     string
-}
-
-func newPage(gate string, d Decision, f Refusal) page {
-	p := page{status: d.Status()}
-	if f.Status != 0 && d != RejectedTooLarge {
-		p.status = f.Status
+	b := p.bodyFor(r)
+	h["Content-Type"] = b.contentType
+	w.WriteHeader(p.status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(b.fill(id, retry)) // a client that went meanwhile has had its decision
 	}
-	var told []string
-	code, fields := "server_busy", ""
-	if d == RejectedTooLarge {
-		code = "too_large"
-	}
-	if !f.HideGate {
-		told = append(told, gate)
-	}
-	if !f.HideReason {
-		told = append(told, d.String())
-		fields += `"reason":"` + d.String() + `",`
-	}
-	if !f.HideGate {
-		fields += `"gate":"` + gate + `",`
-	}
-	p.proxyStatus = []string{"forebay; error=" + proxyError(d)}
-	if len(told) > 0 {
-		p.proxyStatus[0] += `; details="` + strings.Join(told, " ") + `"`
-	}
-	p.plain = `{"error":"` + code + `",` + fields + `"requestId":"`
-	p.problem = fmt.Sprintf(`{"type":"about:blank","title":%q,"status":%d,"error":"%s",%s"requestId":"`,
-		http.StatusText(p.status), p.status, code, fields)
-	return p
-}
-
-// proxyError is the error type of RFC 9209 for a decision.
-func proxyError(d Decision) string {
-	if d == RejectedTooLarge {
-		return "http_request_denied"
-	}
-	return "connection_limit_reached"
-}
-
-// prefersProblem reports whether the client asks for problem+json. It looks for
-// the name only, unless the client ranks it at zero: whoever names it can read it.
-func prefersProblem(r *http.Request) bool {
-	for _, accept := range r.Header["Accept"] {
-		_, params, named := strings.Cut(accept, "application/problem+json")
-		if named && !ranksZero(params) {
-			return true
-		}
-	}
-	return false
-}
-
-// ranksZero reports whether the parameters that follow a media range end in a
-// quality of zero, which means "not this one".
-func ranksZero(params string) bool {
-	params, _, _ = strings.Cut(params, ",")
-	_, q, ok := strings.Cut(params, "q=")
-	return ok && strings.Trim(q, "0. ") == ""
 }

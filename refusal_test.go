@@ -116,34 +116,6 @@ func TestProblemOnTheWire(t *testing.T) {
 	}
 }
 
-func TestAcceptChoosesTheFormat(t *testing.T) {
-	const plain, problem = "application/json", "application/problem+json"
-	for _, c := range []struct {
-		accept []string
-		want   string
-	}{
-		{nil, plain},
-		{[]string{"*/*"}, plain},
-		{[]string{"application/json"}, plain},
-		{[]string{"text/html,application/xhtml+xml,*/*;q=0.8"}, plain},
-		{[]string{"application/problem+json"}, problem},
-		{[]string{"application/json, application/problem+json;q=0.9"}, problem},
-		{[]string{"application/json", "application/problem+json"}, problem},
-		{[]string{"application/problem+json;q=0"}, plain},
-		{[]string{"application/problem+json; q=0.000, application/json;q=1"}, plain},
-		{[]string{"application/problem+json, application/json;q=0"}, problem},
-	} {
-		g := httpGate(t, Config{MaxInFlight: 1})
-		var header []string
-		for _, a := range c.accept {
-			header = append(header, "Accept", a)
-		}
-		if got := refusedWith(g, RejectedBusy, header...).Header().Get("Content-Type"); got != c.want {
-			t.Errorf("Accept %q: %s, want %s", c.accept, got, c.want)
-		}
-	}
-}
-
 // Every combination of what can be set gives valid JSON and tells what it may.
 func TestRefusalInEveryCombination(t *testing.T) {
 	for i := range 1 << 3 {

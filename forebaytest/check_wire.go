@@ -23,6 +23,7 @@ var wireChecks = []check{
 	{"RJ-05 what never fits is 413 without Retry-After", checkTooLarge},
 	{"RJ-13 HEAD then GET on one connection while full", checkHead},
 	{"RJ-14 problem details for those who ask", checkProblem},
+	{"RJ-08 preflights pass a full gate", checkPreflight},
 	{"the request id is repeated if harmless", checkHarmlessID},
 	{"the request id is replaced if harmful", checkHarmfulID},
 }
@@ -215,12 +216,38 @@ func checkProblem(t testing.TB, open Opener) {
 	if err := json.Unmarshal([]byte(x.body), &p); err != nil || p.Status != http.StatusServiceUnavailable {
 		r.Errorf("the body is %q (%v), want problem details with status 503", x.body, err)
 	}
-	for _, accept := range []string{"", "*/*", "text/html", "application/json", ";;nonsense"} {
+	for _, accept := range []string{"", "*/*", "application/json", ";;nonsense"} {
 		x := r.send("/other", with("Accept", accept))
 		r.expectHeader(x, "Content-Type", "application/json")
 	}
+	page := r.send("/page", with("Accept", "text/html,application/xhtml+xml,*/*;q=0.8"))
+	page.left.Store(true) // its reason is not in JSON
+	r.expectHeader(page, "Content-Type", "text/html; charset=utf-8")
+	if !strings.Contains(page.body, "try again") || page.status != http.StatusServiceUnavailable {
+		r.Errorf("a browser gets %d %q, want a page", page.status, page.body)
+	}
 	r.finish()
 }
+
+// checkPreflight asks a closed gate for leave to ask: that is never refused, and a
+// plain OPTIONS is.
+func checkPreflight(t testing.TB, open Opener) {
+	r := newRig(t, open, forebay.Config{MaxInFlight: 1}, nil)
+	r.setLimit(0)
+	r.backend.Open()
+	x := r.send("/preflight", options, with("Origin", "https://page.example"), with("Access-Control-Request-Method", "PUT"))
+	if !x.over() || x.status != http.StatusOK {
+		r.Errorf("a preflight ended as %q, want the backend's answer", x.outcome())
+	}
+	r.exchanges = nil // it passes no gate, and so is in no book
+	r.sent.Store(0)
+	r.expectRefused(r.send("/plain", options), forebay.RejectedBusy, 0)
+	r.backend.Shut()
+	r.setLimit(1)
+	r.finish()
+}
+
+func options(req *http.Request) { req.Method = http.MethodOptions }
 
 // checkHarmlessID sends ids that can stand in a header, a log line and JSON.
 func checkHarmlessID(t testing.TB, open Opener) {

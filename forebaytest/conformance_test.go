@@ -65,6 +65,10 @@ func openHandlerFunc(t testing.TB, c forebay.Config, backend http.Handler) *Syst
 func openAcquire(t testing.TB, c forebay.Config, backend http.Handler) *System {
 	g := newGate(t, c)
 	s := NewSystem(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if forebay.IsPreflight(r) {
+			backend.ServeHTTP(w, r)
+			return
+		}
 		cost, _ := strconv.Atoi(r.Header.Get("Cost"))
 		lease, err := g.Acquire(r.Context(), forebay.Call{Cost: cost})
 		if err != nil {

@@ -52,6 +52,11 @@ func openRival(fault string) Opener {
 func (v *rival) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	cost, _ := strconv.Atoi(r.Header.Get("Cost"))
 	cost = max(cost, 1)
+	asks := r.Method == http.MethodOptions && (r.Header.Get("Origin") != "" || v.fault == "gates no OPTIONS")
+	if asks && v.fault != "gates preflights" {
+		v.backend.ServeHTTP(w, r)
+		return
+	}
 	d := v.admit(r.Context(), cost)
 	if d != forebay.Accepted {
 		v.refuse(w, r, d)
@@ -352,6 +357,10 @@ func (v *rival) write(w http.ResponseWriter, r *http.Request, d forebay.Decision
 	if strings.Contains(r.Header.Get("Accept"), "problem+json") && v.fault != "knows no problem details" {
 		h.Set("Content-Type", "application/problem+json")
 		body = strings.Replace(body, "{", fmt.Sprintf(`{"status":%d,`, status), 1)
+	}
+	if strings.HasPrefix(r.Header.Get("Accept"), "text/html") && v.fault != "sends browsers JSON" {
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		body = "<p>Please try again later</p>"
 	}
 	if v.fault == "answers in HTML" {
 		body = "<h1>Too busy</h1>"

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 
 	"example.com/forebay"
 )
@@ -56,7 +57,7 @@ func (g Gate) Apply(gate *forebay.Gate, observers ...forebay.Observer) error {
 	c.Observers = observers
 	if g.Closed {
 		was := gate.Config()
-		same := was.MaxWait == c.MaxWait && was.MaxWaiting == c.MaxWaiting && was.Refusal == c.Refusal
+		same := was.MaxWait == c.MaxWait && was.MaxWaiting == c.MaxWaiting && reflect.DeepEqual(was.Refusal, c.Refusal)
 		if same && gate.Stats().Capacity == 0 {
 			return nil
 		}

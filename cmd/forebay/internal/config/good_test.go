@@ -168,7 +168,7 @@ func TestEveryKey(t *testing.T) {
 		t.Errorf("Log = %v, want %v", c.Log, want)
 	}
 	want := forebay.Refusal{Status: 429, RetryAfter: forebay.RetryAfter{Min: 2 * time.Second, Max: time.Minute}, Problem: true}
-	if g := c.Gate("reports"); g.Refusal != want || g.Pool != "5" || g.MaxWait != 1500*time.Millisecond {
+	if g := c.Gate("reports"); !reflect.DeepEqual(g.Refusal, want) || g.Pool != "5" || g.MaxWait != 1500*time.Millisecond {
 		t.Errorf("reports = %+v", g)
 	}
 	if g := c.Gate("shut"); !g.Closed || g.MaxWait != 100*time.Millisecond {
