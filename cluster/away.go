@@ -17,7 +17,7 @@ func (l *loan) endLease(now time.Time) {
 		return
 	}
 	l.ended = true
-	if l.alone { // the gate leaves: time means nothing to it
+	if l.leaving { // the gate is alone, and time means nothing to it
 		l.gate.Lapse()
 		l.slots.withdrawn()
 	}

@@ -25,7 +25,6 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 	}
 	l.gate.Renew(l.until)
 	l.together()
-	l.relend()
 	if whole {
 		l.gate.Answered(l.heard)
 	}
@@ -41,8 +40,8 @@ func (l *loan) together() {
 	if l.keeps() {
 		l.unreturn()
 	}
+	l.relend()
 	if wasAlone {
-		l.relend()
 		l.gate.Together()
 	}
 }

@@ -201,9 +201,9 @@ func (l *loan) look() feed.View {
 }
 
 // relend gives the gate what is held and it does not have. It uses nothing while the
-// lease is over.
+// lease is over. A gate that goes on alone has what it needs.
 func (l *loan) relend() {
-	if n := l.held() - l.lent; n > 0 && !l.leaving {
+	if n := l.held() - l.lent; n > 0 && !l.alone {
 		l.lent += n
 		l.gate.Lend(n, l.slots.lend())
 	}

@@ -81,6 +81,9 @@ type rig struct {
 	instances []*instance
 	stop      chan struct{}
 	workers   sync.WaitGroup
+
+	each          int // workers of an instance
+	holds, pauses time.Duration
 }
 
 // instance is one process of a rig.
@@ -90,7 +93,8 @@ type instance struct {
 	path    *forebaytest.Store
 	cluster *cluster.Cluster
 	gate    *forebay.Gate
-	dead    chan struct{}
+	dead    chan struct{} // it was killed
+	retired chan struct{} // it was told to leave
 	changes []cluster.Change
 }
 
@@ -107,7 +111,7 @@ func newRig(t *testing.T, limit int) *rig {
 // join starts another instance.
 func (r *rig) join() *instance {
 	r.Helper()
-	in := &instance{rig: r, name: fmt.Sprintf("i%d", len(r.instances)), path: r.store.Path(), dead: make(chan struct{})}
+	in := &instance{rig: r, name: fmt.Sprintf("i%d", len(r.instances)), path: r.store.Path(), dead: make(chan struct{}), retired: make(chan struct{})}
 	c, err := cluster.New(cluster.Config{
 		Store: in.path, Host: in.name, Lease: r.lease, Terms: r.terms,
 		Changed: func(c cluster.Change) { in.changes = append(in.changes, c) },
@@ -173,6 +177,8 @@ func (in *instance) goesOn() bool {
 		return false
 	case <-in.dead:
 		return false
+	case <-in.retired:
+		return false
 	default:
 		return true
 	}
@@ -182,6 +188,7 @@ func (in *instance) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-in.dead:
+	case <-in.retired:
 	case <-in.stop:
 	}
 }
@@ -212,9 +219,10 @@ func (in *instance) call(call forebay.Call, hold time.Duration) forebay.Decision
 
 // hold works under a lease, and stops when it is lost.
 func (in *instance) hold(l forebay.Lease, cost int, hold time.Duration) {
-	if !in.goesOn() {
-		l.Release()
+	select {
+	case <-in.dead: // it vanished as it came
 		return
+	default:
 	}
 	ctx, cancel := l.Context(context.Background())
 	defer cancel()
