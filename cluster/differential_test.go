@@ -77,7 +77,7 @@ func rude(t *testing.T, rnd *rand.Rand, server *redistest.Server, length int) in
 		q := &cluster.Request{
 			Key: key, Instance: id, Host: "host " + id, Lease: lease, Limit: limit, Fenced: fenced,
 			Epoch: heard.Epoch, Granted: heard.Granted, Returned: heard.Returned, Slots: slices.Clone(heard.Slots),
-			Clock: heard.Clock + time.Duration(rnd.IntN(2000))*time.Millisecond,
+			Clock:   heard.Clock + time.Duration(rnd.IntN(2000))*time.Millisecond,
 			Waiting: rnd.IntN(3), InUse: rnd.IntN(3), Oldest: time.Duration(rnd.IntN(1e9)),
 			MinShare: rnd.IntN(2),
 		}

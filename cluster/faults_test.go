@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 3, "how many random histories each test of faults plays")
-	seed  = flag.Uint64("seed", 0, "the one random history to play; 0: all")
+	seeds   = flag.Int("seeds", 3, "how many random histories each test of faults plays")
+	history = flag.Uint64("history", 0, "the one random history of faults to play; 0: all")
 )
 
 var errAway = errors.New("the store is away")
@@ -179,20 +179,20 @@ func underFault(t *testing.T, f fault, seed uint64) {
 func TestHistories(t *testing.T) {
 	for i := range *seeds {
 		s := uint64(i + 1)
-		if *seed != 0 {
-			s = *seed
+		if *history != 0 {
+			s = *history
 			if i > 0 {
 				break
 			}
 		}
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { history(t, s) })
+			synctest.Test(t, func(t *testing.T) { playHistory(t, s) })
 		})
 	}
 }
 
-// history runs in a bubble.
-func history(t *testing.T, seed uint64) {
+// playHistory runs in a bubble.
+func playHistory(t *testing.T, seed uint64) {
 	dice := rand.New(rand.NewPCG(seed, 3))
 	r := newRig(t, 1+dice.IntN(20))
 	r.config.MaxWait = []time.Duration{time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond, 0}[dice.IntN(4)]

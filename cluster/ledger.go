@@ -33,7 +33,7 @@ type Ledger struct {
 
 	spoilt bool // there was state, and it is lost
 	line   line
-	used []bool // by number, from 1: whether the slot is held
+	used   []bool // by number, from 1: whether the slot is held
 }
 
 // Server is what the ledger learns of the server on which it lives.
@@ -56,7 +56,6 @@ type step struct {
 	lease    int64   // of r, in ms
 	m        *member // who speaks; nil if it leaves
 	newer    bool    // the request says something that the ledger has not heard
-	spare    int     // of r, still to be granted
 	lost     int
 	messages []Message
 }
@@ -64,7 +63,7 @@ type step struct {
 // Exchange is one step of the ledger.
 func (l *Ledger) Exchange(server Server, r *Request) (Reply, []Message) {
 	r = r.sane()
-	s := &step{Ledger: l, server: server, r: r, lease: inMillis(r.Lease), spare: r.Spare}
+	s := &step{Ledger: l, server: server, r: r, lease: inMillis(r.Lease)}
 	s.advance()
 	s.count()
 	s.recognise()
@@ -74,11 +73,11 @@ func (l *Ledger) Exchange(server Server, r *Request) (Reply, []Message) {
 		s.figures()
 		s.standing()
 		s.resume(apart)
+		s.cover()
 	}
 	s.lend()
 	if s.newer && s.m != nil {
 		s.arrived()
-		s.lendSpare()
 		s.nearest = min(s.nearest, s.m.due())
 	}
 	s.tidy()

@@ -517,16 +517,18 @@ local function grant(m, units)
   M[HELD], M[TOP] = M[HELD] + units, max(M[TOP], m[mGRANTED])
 end
 
--- resume gives the speaker what it ran while it was cut off, of the share that was
--- withheld for it, and returns how much.
-local function resume(m, share, spare)
-  if not has(m, 2) then return 0 end
+-- resume ends the withholding of the speaker's share.
+local function resume(m, share)
+  if not has(m, 2) then return end
   m[mFLAGS], E[WITHHELD], settled = m[mFLAGS] - 2, E[WITHHELD] - share, true
   fromTheFront()
-  local n = min(share, spare, free())
-  if n <= 0 or learning() then return 0 end
-  grant(m, n)
-  return n
+end
+
+-- cover lends the speaker what it needs for units that run there and are not lent, before
+-- anybody else: they run already.
+local function cover(m, spare)
+  local n = min(spare, free())
+  if n > 0 and not learning() then grant(m, n) end
 end
 
 -- mayHave returns how many calls of a ticket its instance may be granted at all.
@@ -628,14 +630,6 @@ local function arrived(m)
       if m[mQUEUED] == 0 then m[mNEXT] = last + 1 end
     end
   end
-end
-
--- lendSpare leaves one unit for each other instance, and half of the rest.
-local function lendSpare(m, spare)
-  if spare <= 0 or learning() or M[QUEUED] > 0 then return end
-  local room = free()
-  if E[MEMBERS] > 1 then room = floor((room - E[MEMBERS] + 1) / 2) end
-  if room > 0 then grant(m, min(room, spare)) end
 end
 
 -- tidy moves the line together if it is mostly holes.
@@ -740,19 +734,19 @@ local function step(spoilt)
   m = m or nil
   meet()
   limits(newer)
-  local spare, lost = number(ARGV[11]), 0
+  local lost = 0
   local speaks = m and newer
   if speaks then
     dirty[id] = true
     local share = withheld(m)
     lost = figures(m)
     standing(m)
-    spare = spare - resume(m, share, spare)
+    resume(m, share)
+    cover(m, number(ARGV[11]))
   end
   lend()
   if speaks then
     arrived(m)
-    lendSpare(m, spare)
     local d = due(m)
     if d < E[NEAREST] then settled, E[NEAREST] = true, d end
   end

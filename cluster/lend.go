@@ -129,33 +129,19 @@ func (s *step) grant(m *member, units int) {
 	s.top = max(s.top, m.granted)
 }
 
-// resume gives a member that was cut off what it ran meanwhile, of the share that was
-// withheld for it.
+// resume ends the withholding of a share: the member that it is of has spoken.
 func (s *step) resume(share int) {
-	m := s.m
-	if !m.gone {
-		return
-	}
-	m.gone = false
-	s.withheld -= share
-	s.line.fromTheFront()
-	if n := min(share, s.spare, s.free()); n > 0 && !s.learning() {
-		s.grant(m, n)
-		s.spare -= n
+	if s.m.gone {
+		s.m.gone = false
+		s.withheld -= share
+		s.line.fromTheFront()
 	}
 }
 
-// lendSpare lends more than was asked for, if nobody waits, and leaves one unit for
-// each other instance and half of the rest.
-func (s *step) lendSpare() {
-	if s.learning() || s.queued() > 0 {
-		return
-	}
-	room := s.free()
-	if others := len(s.names) - 1; others > 0 {
-		room = (room - others) / 2
-	}
-	if n := min(room, s.spare); n > 0 {
+// cover lends the speaker what it needs for units that run there and are not lent, before
+// anybody else: they run already.
+func (s *step) cover() {
+	if n := min(s.r.Spare, s.free()); n > 0 && !s.learning() {
 		s.grant(s.m, n)
 	}
 }

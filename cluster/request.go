@@ -44,9 +44,8 @@ type Request struct {
 	Waiting  int    // calls in line
 	InUse    int    // units that run
 	Oldest   time.Duration
-	// Spare is units wanted besides, if nobody misses them; and first of all, whoever
-	// waits, as far as the instance's own share was withheld from the others until now:
-	// those run already.
+	// Spare is units that run without being lent: what the instance used while it was cut
+	// off, or had lost. They are lent first of all, whoever waits: they run already.
 	Spare int
 
 	Limit    int      // configured
