@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"time"
 
 	"example.com/forebay/internal/feed"
@@ -61,7 +62,7 @@ func (l *loan) goAlone(now time.Time) {
 	l.alone, l.how = true, how
 	l.setReturns()
 	l.look()
-	l.unreturn()
+	l.unreturn(maxUnits)
 	l.gate.Alone(how)
 }
 
@@ -112,6 +113,36 @@ func (l *loan) shareEnds() time.Time {
 func (l *loan) shareIsOver(now time.Time) bool {
 	over := l.shareEnds()
 	return !over.IsZero() && !now.Before(over)
+}
+
+// rejoins reports whether a gate that goes on alone stops doing so, now that the ledger is
+// heard. One that uses its share waits until the others have heard of it too, and has the
+// ledger lend it that share meanwhile: else the first to come would be lent what the
+// others use.
+func (l *loan) rejoins(now time.Time, back bool) bool {
+	switch {
+	case l.leaving:
+		return false
+	case l.how.Refuse:
+		return true
+	case back, l.learns:
+		l.rejoin = now.Add(l.me.Lease/4 + 2*exchangeBudget) // the longest pause between two probes
+	}
+	return !l.learns && (l.terms.WhenAway == Open || !now.Before(l.rejoin))
+}
+
+// errTooLate is what an answer is that nobody may act on.
+var errTooLate = errors.New("cluster: the store is back, as others may be using their shares by now")
+
+// tooLate reports whether others may use their shares by now, while we had nothing: what
+// the ledger says is ours may be part of that. Our turn to use a share comes in a moment,
+// and then we rejoin as they do.
+func (l *loan) tooLate(now time.Time) bool {
+	if l.terms.WhenAway != Share || l.alone || !l.store.open() || l.exchanges == 0 || l.valid(now) {
+		return false
+	}
+	noticed := l.me.Lease/4 + 2*exchangeBudget // how much sooner others may have noticed
+	return now.After(l.store.since.Add(l.me.Lease - noticed))
 }
 
 // mode says how the gate goes on, in a word.

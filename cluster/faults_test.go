@@ -88,7 +88,7 @@ var faults = []fault{
 	}, 0, nil, false},
 }
 
-// flap lets the store come and go.
+// flap lets the store of a bubble come and go.
 func flap(r *rig) {
 	r.workers.Go(func() {
 		for range 10 {

@@ -7,9 +7,13 @@ import (
 
 // replied hears the ledger's answer to r.
 func (l *loan) replied(now time.Time, r *Request, rep Reply) {
+	if l.tooLate(now) {
+		l.failed(now, errTooLate)
+		return
+	}
 	l.out, l.slow = nil, false
+	back := l.store.failures > 0
 	l.store.well()
-	l.smooth(now.Sub(l.sent))
 	l.exchanges++
 	whole := l.adopt(r, &rep)
 	l.until = l.sent.Add(l.me.Lease)
@@ -19,9 +23,8 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 	l.contended, l.recalled = rep.Contended || l.recalled, false
 	l.obey(now, &rep)
 	l.gone = r.Leaving
-	if l.alone && (l.leaving || l.learns && !l.how.Refuse) {
-		l.setReturns()
-		return // the ledger lends nothing yet: nothing is won by doing without a share
+	if l.alone && !l.rejoins(now, back) {
+		return
 	}
 	l.gate.Renew(l.until)
 	l.together()
@@ -31,18 +34,17 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 	l.suspect(now, r, &rep)
 }
 
-// together ends the time without the ledger, as it is heard again: with what it lends,
-// so that nobody is refused in between.
+// together puts in force what the ledger lends, and ends the time without it.
 func (l *loan) together() {
 	wasAlone := l.alone
-	l.alone = false
+	l.alone, l.rejoin = false, time.Time{}
 	l.setReturns()
 	if l.keeps() {
-		l.unreturn()
+		l.unreturn(l.lent)
 	}
 	l.relend()
 	if wasAlone {
-		l.gate.Together()
+		l.gate.Together() // with what was lent just now, so that nobody is refused in between
 	}
 }
 
@@ -115,7 +117,7 @@ func (l *loan) withdraw() {
 		l.slots.withdrawn()
 	}
 	l.look()
-	l.unreturn()
+	l.unreturn(maxUnits)
 }
 
 // suspect has a look at the line soon, if calls in it may be forgotten. If not, the next
@@ -128,30 +130,20 @@ func (l *loan) suspect(now time.Time, r *Request, rep *Reply) {
 	}
 }
 
-func (l *loan) smooth(took time.Duration) {
-	if l.exchanges == 0 {
-		l.rtt = took
-	}
-	l.rtt += (took - l.rtt) / 8
-}
-
-// failed hears that nothing is known of r.
+// failed hears that nothing is known of the exchange under way.
 func (l *loan) failed(now time.Time, err error) {
 	l.out, l.slow = nil, false
 	l.recalled = false
 	l.failures++
 	l.store.failed(now, l.sent, errors.Is(err, ErrSetup), err.Error(), spreadOf(l.me.Instance), l.me.Lease/4)
-	l.keep()
+	l.keep(maxUnits)
 }
-
-// slowAfter is the age of an exchange from which on it is slow.
-func (l *loan) slowAfter() time.Duration { return max(keepAfter, 4*l.rtt) }
 
 // late is told that the exchange under way may be slow.
 func (l *loan) late(now time.Time) {
-	if l.out != nil && !l.slow && now.Sub(l.sent) >= l.slowAfter() {
+	if l.out != nil && !l.slow && now.Sub(l.sent) >= keepAfter {
 		l.slow = true
-		l.keep()
+		l.keep(l.ownShare())
 	}
 }
 
@@ -176,12 +168,21 @@ func (l *loan) hear(n News) {
 
 // hearing is told that pushes are heard from now on, or no longer. What was published
 // before is for the next exchange to say.
-func (l *loan) hearing(on bool) {
+func (l *loan) hearing(now time.Time, on bool) {
+	l.deaf = !on
+	if on {
+		l.probe(now)
+	}
 	if on && (l.held() > 0 || l.view.Waiting > 0) {
 		l.poked = true
 	}
-	l.deaf = !on
 }
+
+// cut is told that the store broke off. It may be away.
+func (l *loan) cut() { l.poked = true }
+
+// probe is told that the store was heard of.
+func (l *loan) probe(now time.Time) { l.store.next = earlier(l.store.next, now) }
 
 // grantedBy takes what was lent without being asked for just now.
 func (l *loan) grantedBy(n News) {

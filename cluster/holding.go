@@ -110,22 +110,21 @@ func (h holding) back(slots []Slot) {
 	}
 }
 
-func (h holding) move(from, to slotState) {
+// move gives up to n slots another state.
+func (h holding) move(from, to slotState, n int) {
 	for _, s := range h {
-		if s.state == from {
+		if n > 0 && s.state == from {
 			s.state = to
+			n--
 		}
 	}
 }
 
-// unreturn makes ours again what was given back and not told.
-func (h holding) unreturn() { h.move(slotBack, slotHere) }
-
 // told notes that the ledger is told what was given back.
-func (h holding) told() { h.move(slotBack, slotGone) }
+func (h holding) told() { h.move(slotBack, slotGone, len(h)) }
 
 // withdrawn notes that the gate has none any more.
-func (h holding) withdrawn() { h.move(slotLent, slotHere) }
+func (h holding) withdrawn() { h.move(slotLent, slotHere, len(h)) }
 
 // shed gives up what the ledger does not know to be ours.
 func (h holding) shed() {

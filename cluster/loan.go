@@ -29,11 +29,10 @@ type loan struct {
 	until time.Time
 	view  feed.View // as last seen
 
-	out       *Request      // under way; nil: none
-	sent      time.Time     // the last one
-	slow      bool          // the one under way is
-	rtt       time.Duration // of those that went well, smoothed
-	exchanges int           // that went well
+	out       *Request  // under way; nil: none
+	sent      time.Time // the last one
+	slow      bool      // the one under way is
+	exchanges int       // that went well
 	store     breaker
 	poked     bool // there is something to say
 
@@ -54,6 +53,7 @@ type loan struct {
 	returns    bool // as the gate was told
 	alone      bool // it goes on without the ledger
 	how        feed.Alone
+	rejoin     time.Time // until when it stays alone, although the ledger is heard
 	deaf       bool      // nothing that ledgers publish is heard: ask more often
 	ended      bool      // the lease is over, and the gate was told to see
 	peak       int       // the most units that ran since the last tidying
@@ -71,7 +71,7 @@ const (
 	// exchangeBudget is how long an exchange may take: a store that needs longer is away.
 	exchangeBudget = 100 * time.Millisecond
 	// keepAfter is the age of an exchange under way from which on units are kept for the
-	// calls here. A store much further away is given four of its usual round trips.
+	// calls here, up to a fair share: nobody else gets them soon.
 	keepAfter = 20 * time.Millisecond
 	// deafBeat is how often waiting calls ask while pushes are not heard.
 	deafBeat = 50 * time.Millisecond
@@ -82,7 +82,9 @@ const (
 	// somebody waits elsewhere, for each instance: together they send the ledger 20,000
 	// a second at most, whatever their number.
 	pacePerInstance = 50 * time.Microsecond
-	maxRuns         = 64
+	// alonePace is the same for a gate that goes on alone: it has nothing to ask.
+	alonePace = 10 * time.Millisecond
+	maxRuns   = 64
 	// mendEvery keeps calls that the ledger grants and the gate cannot let in (its own
 	// limit is lower) from being told again and again.
 	mendEvery = 20 * time.Millisecond
@@ -140,8 +142,11 @@ func (l *loan) due(now time.Time) time.Time {
 	if l.poked {
 		at = earlier(at, l.sent.Add(l.pace()))
 	}
-	if l.learns && l.view.Waiting > 0 {
+	if l.learns && (l.alone || l.view.Waiting > 0) {
 		at = earlier(at, later(l.learnt, l.sent.Add(l.pace())))
+	}
+	if l.alone && !l.rejoin.IsZero() {
+		at = earlier(at, later(l.rejoin, l.sent.Add(l.pace())))
 	}
 	return at
 }
@@ -159,7 +164,10 @@ func (l *loan) beat() time.Duration {
 
 // pace is the least time between two exchanges.
 func (l *loan) pace() time.Duration {
-	if !l.contended {
+	switch {
+	case l.alone && !l.leaving:
+		return alonePace
+	case !l.contended:
 		return 0
 	}
 	return min(time.Duration(l.last.Instances)*pacePerInstance, l.me.Lease/8)
@@ -223,18 +231,20 @@ func (l *loan) take(n int) {
 	}
 }
 
-// keep stops giving back, and lends the gate again what was given back and not yet told.
-func (l *loan) keep() {
-	l.setReturns()
+// keep stops giving back, and lends the gate again what was given back and not yet told,
+// as long as no more than most are held.
+func (l *loan) keep(most int) {
 	l.look()
-	l.unreturn()
+	l.unreturn(most - l.held())
+	l.setReturns()
 	l.relend()
 }
 
-// unreturn makes ours again what was given back and not yet told.
-func (l *loan) unreturn() {
-	l.returned = l.told
-	l.slots.unreturn()
+// unreturn makes up to n units ours again that were given back and not yet told.
+func (l *loan) unreturn(n int) {
+	n = max(0, min(n, int(l.returned-l.told)))
+	l.returned -= uint64(n)
+	l.slots.move(slotBack, slotHere, n)
 }
 
 // tidy gives back what nobody has used for a while.

@@ -89,7 +89,7 @@ func (s *subscriber) subscribe(ctx context.Context) (ready bool) {
 	for name := range channels {
 		names = append(names, name)
 	}
-	_ = s.cluster.config.Store.Subscribe(ctx, names, func() {
+	err := s.cluster.config.Store.Subscribe(ctx, names, func() {
 		ready = true
 		for _, p := range heard {
 			p.hearing(true)
@@ -101,8 +101,12 @@ func (s *subscriber) subscribe(ctx context.Context) (ready bool) {
 			}
 		}
 	})
+	lost := err != nil && ready && ctx.Err() == nil
 	for _, p := range heard {
 		p.hearing(false)
+		if lost {
+			p.change((*loan).cut)
+		}
 	}
 	return ready
 }

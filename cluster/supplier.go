@@ -45,7 +45,17 @@ func (s *supplier) Configured(limit int) { s.change(func(l *loan) { l.configured
 
 func (s *supplier) hear(n News) { s.change(func(l *loan) { l.hear(n) }) }
 
-func (s *supplier) hearing(on bool) { s.change(func(l *loan) { l.hearing(on) }) }
+func (s *supplier) hearing(on bool) {
+	now := clock()
+	s.change(func(l *loan) { l.hearing(now, on) })
+}
+
+// probe says that the store was heard of.
+func (s *supplier) probe() {
+	now := clock()
+	s.change(func(l *loan) { l.probe(now) })
+	s.Poke()
+}
 
 func (s *supplier) leave() { s.change((*loan).leave) }
 
@@ -74,9 +84,9 @@ func (s *supplier) run(ctx context.Context) {
 	late := time.AfterFunc(time.Hour, s.late)
 	defer late.Stop()
 	for ctx.Err() == nil {
-		r, slow, at := s.step()
+		r, at := s.step()
 		if r != nil {
-			late.Reset(slow)
+			late.Reset(keepAfter)
 			s.exchange(ctx, r)
 			late.Stop()
 			continue
@@ -91,9 +101,9 @@ func (s *supplier) run(ctx context.Context) {
 	}
 }
 
-// step does what is due, with all that was said until now. If r is not nil it is to be
-// sent, and is slow after the given time; else the next step is at the given moment.
-func (s *supplier) step() (r *Request, slow time.Duration, at time.Time) {
+// step does what is due, with all that was said until now, and returns the request that
+// is to be sent, or when the next step is.
+func (s *supplier) step() (*Request, time.Time) {
 	poked := false
 	select {
 	case <-s.wake:
@@ -104,8 +114,7 @@ func (s *supplier) step() (r *Request, slow time.Duration, at time.Time) {
 	defer s.unlock()
 	l := s.loan
 	l.poked = l.poked || poked
-	r, at = l.step(clock())
-	return r, l.slowAfter(), at
+	return l.step(clock())
 }
 
 func (s *supplier) said() {
@@ -119,14 +128,25 @@ func (s *supplier) exchange(ctx context.Context, r *Request) {
 	ctx, cancel := context.WithTimeout(ctx, exchangeBudget)
 	defer cancel()
 	rep, err := s.cluster.config.Store.Exchange(ctx, r)
+	if s.heard(r, rep, err) {
+		for _, other := range s.cluster.all() {
+			other.probe()
+		}
+	}
+}
+
+// heard takes what became of an exchange. It reports whether the store is back.
+func (s *supplier) heard(r *Request, rep Reply, err error) (back bool) {
 	now := clock()
 	s.mu.Lock()
 	defer s.unlock()
 	if err != nil {
 		s.loan.failed(now, err)
-		return
+		return false
 	}
+	back = s.loan.store.open()
 	s.loan.replied(now, r, rep)
+	return back && !s.loan.store.open()
 }
 
 // unlock gives up the lock, and has reported how the gate goes on now if that is news.

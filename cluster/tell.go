@@ -15,6 +15,9 @@ func (l *loan) request(now time.Time) *Request {
 		l.renumber(now)
 		v = l.look()
 	}
+	if l.alone {
+		v.Arrived, v.Standing = nil, nil // they are served here, and told afterwards
+	}
 	l.giveBack(now, v)
 	l.number()
 	r := l.me
@@ -43,8 +46,12 @@ func (l *loan) giveBack(now time.Time, v feed.View) {
 	switch {
 	case l.leaving, l.returns:
 		l.take(v.Slots - v.InFlight)
+	case l.alone && !l.learns:
+		l.unreturn(maxUnits)
+		l.returned += uint64(max(0, l.held()-l.needs(v)))
+		l.slots.move(slotHere, slotBack, l.held()-l.needs(v))
 	case l.keeps():
-		l.unreturn()
+		l.unreturn(maxUnits)
 		l.relend()
 	case v.Waiting > 0 && l.valid(now):
 		// They do not fit in: a dear call at the head needs more than lies idle here, and
@@ -69,17 +76,26 @@ func (l *loan) claim(now time.Time) int {
 // spare returns the units wanted for calls that run without one: the ledger must know of
 // them, or it lends them to somebody else.
 func (l *loan) spare(now time.Time, v feed.View) int {
-	covered := l.lent
-	if l.alone {
-		covered = l.held()
-		if now.After(l.until.Add(l.me.Lease / 2)) {
-			covered = 0 // given up by now
-		}
+	if !l.alone {
+		return max(0, v.InFlight-l.lent)
 	}
-	return max(0, v.InFlight-covered)
+	held := l.held()
+	if now.After(l.until.Add(l.me.Lease / 2)) {
+		held = 0 // the ledger has given us up by now
+	}
+	return max(0, l.needs(v)-held)
 }
 
-// clock is the ledger's clock as we reckon it.
+// needs is what a gate that goes on alone uses, and wants to be lent.
+func (l *loan) needs(v feed.View) int {
+	if l.terms.WhenAway == Share && !l.how.Refuse {
+		return l.how.Slots
+	}
+	return v.InFlight
+}
+
+// clock is the ledger's clock as we reckon it. It counts whole milliseconds: rounded up,
+// frequent exchanges would make it run faster.
 func (l *loan) clock(now time.Time) time.Duration {
 	if l.exchanges == 0 {
 		return 0
@@ -87,13 +103,13 @@ func (l *loan) clock(now time.Time) time.Duration {
 	if !l.store.since.IsZero() {
 		now = l.store.since
 	}
-	return l.last.Clock + max(0, now.Sub(l.lastAt))
+	return l.last.Clock + max(0, now.Sub(l.lastAt)).Truncate(time.Millisecond)
 }
 
 // forgets reports whether more of the calls that the ledger has heard of still stand in
 // line than it says it knows: a loss, or units that went to calls which run without one.
 func (l *loan) forgets(v feed.View) bool {
-	if l.exchanges == 0 || len(v.Arrived) >= maxRuns {
+	if l.exchanges == 0 || l.alone || len(v.Arrived) >= maxRuns {
 		return false
 	}
 	return v.Waiting-calls(v.Arrived) > l.last.Queued
