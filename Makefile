@@ -4,6 +4,7 @@
 GO          ?= go
 DEMO        ?= --once --for 6s
 BENCH_GATE  ?= $(GO) run . gate
+BENCH_CLUSTER ?= $(GO) run . cluster --strict
 FUZZTIME    ?= 60s
 SMOKETIME   ?= 3s
 MUTATE      ?=
@@ -111,6 +112,10 @@ mutate: ## Remove each release site in turn; some test must fail (MUTATE="-only 
 .PHONY: bench-gate
 bench-gate: ## Compare the gate with its peers and check the ratios (BENCH_GATE="go run . gate")
 	cd bench && $(BENCH_GATE)
+
+.PHONY: bench-cluster
+bench-cluster: ## Compare clustered gates with their rivals on a real Redis; fail if a target is missed (BENCH_CLUSTER="go run . cluster --strict")
+	cd bench && $(BENCH_CLUSTER)
 
 .PHONY: docs
 docs: ## Rewrite the generated parts of the docs

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"net/http"
+	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -99,5 +101,28 @@ func BenchmarkHandler(b *testing.B) {
 	b.Run("bare", func(b *testing.B) { benchLoop(b, handled(nothing{}, http.StatusOK)) })
 	for _, m := range middlewares(nothing{}) {
 		b.Run(m.name, func(b *testing.B) { benchLoop(b, handled(m.handler, m.status)) })
+	}
+}
+
+// BenchmarkCluster is our rows over Redis: pairs of so many callers, whose every
+// slot comes from the ledger.
+func BenchmarkCluster(b *testing.B) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		b.Skip(err)
+	}
+	b.Cleanup(bench.end)
+	for _, callers := range []int{1, 16, 256} {
+		b.Run(strconv.Itoa(callers), func(b *testing.B) {
+			f := clusterContender(ourUncached, returning).start(1, callers, roomy)
+			defer f.close()
+			b.SetParallelism((callers + processors - 1) / processors)
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					f.use(0, func() {})
+				}
+			})
+		})
 	}
 }

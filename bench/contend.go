@@ -74,6 +74,11 @@ const (
 // crowd calls do on so many goroutines, and returns how often each did so within
 // the span, and how long that really was.
 func crowd(goroutines int, span time.Duration, do func(worker int)) ([]int, time.Duration) {
+	return crowdAround(goroutines, span, do, func() {}, func() {})
+}
+
+// crowdAround is crowd, and looks at something just before and just after the span.
+func crowdAround(goroutines int, span time.Duration, do func(worker int), before, after func()) ([]int, time.Duration) {
 	var phase atomic.Int32
 	counts := make([]int, goroutines)
 	var wg sync.WaitGroup
@@ -91,11 +96,13 @@ func crowd(goroutines int, span time.Duration, do func(worker int)) ([]int, time
 		})
 	}
 	time.Sleep(span / 4)
+	before()
 	began := time.Now()
 	phase.Store(counting)
 	time.Sleep(span)
 	phase.Store(over)
 	took := time.Since(began)
+	after()
 	wg.Wait()
 	return counts, took
 }

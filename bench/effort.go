@@ -15,6 +15,13 @@ type effort struct {
 	wireRequests int           // of one row on the wire
 	loadRounds   int           // of the goodput section
 	load         time.Duration // of one load point, after its warm-up
+
+	// Of the sections over Redis.
+	storeRounds   int
+	crowded       time.Duration // of one row of a crowd
+	waitingRounds int           // of the section of those who wait
+	waiting       time.Duration // of one row of it
+	handovers     int           // of one row
 }
 
 var (
@@ -23,12 +30,14 @@ var (
 		rounds: 13, contended: 100 * time.Millisecond, held: 400 * time.Millisecond,
 		expiring: 250 * time.Millisecond, wireRequests: 16_000,
 		loadRounds: 3, load: 9 * time.Second,
+		storeRounds: 9, crowded: 400 * time.Millisecond, waitingRounds: 3, waiting: 3 * time.Second, handovers: 100,
 	}
 	brief = effort{
 		name: "quick", loopRounds: 7, slice: 4 * time.Millisecond,
 		rounds: 3, contended: 50 * time.Millisecond, held: 250 * time.Millisecond,
 		expiring: 100 * time.Millisecond, wireRequests: 4_000,
 		loadRounds: 1, load: 4 * time.Second,
+		storeRounds: 3, crowded: 150 * time.Millisecond, waitingRounds: 1, waiting: 2 * time.Second, handovers: 40,
 	}
 	// tiny is for the tests, which look at the shape and not at the figures.
 	tiny = effort{
@@ -36,5 +45,6 @@ var (
 		rounds: 1, contended: 5 * time.Millisecond, held: 30 * time.Millisecond,
 		expiring: 10 * time.Millisecond, wireRequests: 320,
 		loadRounds: 1, load: 200 * time.Millisecond,
+		storeRounds: 1, crowded: 30 * time.Millisecond, waitingRounds: 1, waiting: 100 * time.Millisecond, handovers: 3,
 	}
 )

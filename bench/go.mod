@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	example.com/forebay v0.0.0
+	example.com/forebay/contrib/goredisstore v0.0.0
 	example.com/forebay/contrib/redisstore v0.0.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/go-chi/chi/v5 v5.5.0
@@ -30,6 +31,8 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 )
 
-replace example.com/forebay => ..
-
-replace example.com/forebay/contrib/redisstore => ../contrib/redisstore
+replace (
+	example.com/forebay => ..
+	example.com/forebay/contrib/goredisstore => ../contrib/goredisstore
+	example.com/forebay/contrib/redisstore => ../contrib/redisstore
+)

@@ -16,20 +16,14 @@ type host struct {
 	modules                  []string // "path version"
 }
 
-// comparedModules are those whose versions matter to the reader.
-var comparedModules = []string{
-	"golang.org/x/sync", "github.com/go-chi/chi/v5",
-	"github.com/failsafe-go/failsafe-go", "github.com/go-kratos/aegis",
-}
-
-func thisHost() host {
+func (s *suite) thisHost() host {
 	h := host{
 		goVersion: runtime.Version(), platform: runtime.GOOS + "/" + runtime.GOARCH,
 		cpu: cpuModel("/proc/cpuinfo"), cores: runtime.NumCPU(),
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if slices.Contains(comparedModules, m.Path) {
+			if slices.Contains(s.modules, m.Path) {
 				h.modules = append(h.modules, m.Path+" "+m.Version)
 			}
 		}
@@ -53,8 +47,8 @@ func cpuModel(file string) string {
 }
 
 // commandLine is how to run the same again, from the root of the repository.
-func commandLine(args []string) string {
-	words := []string{"cd bench && go run . gate"}
+func (s *suite) commandLine(args []string) string {
+	words := []string{"cd bench && go run . " + s.name}
 	for _, a := range args {
 		if strings.ContainsAny(a, " |*?()[]$^.\\\"'") {
 			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +14,7 @@ import (
 
 // report is one run, as it is printed and written.
 type report struct {
+	suite   *suite
 	command string
 	host    host
 	effort  effort
@@ -41,12 +45,9 @@ func (rep *report) missed() (n int) {
 
 func (rep *report) write(out io.Writer) {
 	p := &printer{out}
-	p.line("# Performance")
+	p.line("# " + rep.suite.title)
 	p.line("")
-	p.line("Written by `make bench-gate`; do not edit. All figures are of one run: everything in one process, in rounds")
-	p.line("that take each contender in turn (A B C A B C …), so that noise of the machine hits all alike. A figure is the")
-	p.line("median of its rounds; a ratio is taken within a round, and is the median of those. Ratios carry over to other")
-	p.line("machines, nanoseconds do not.")
+	p.line("Written by `make " + rep.suite.making + "`; do not edit. " + rep.suite.about)
 	rep.writeHost(p)
 	rep.writeTargets(p)
 	for _, r := range rep.results {
@@ -56,19 +57,9 @@ func (rep *report) write(out io.Writer) {
 	p.line("")
 	p.line("## What the figures do not say")
 	p.line("")
-	for _, text := range limits {
+	for _, text := range rep.suite.limits {
 		p.line("- " + text)
 	}
-}
-
-// limits is what a reader must not take the figures for.
-var limits = []string{
-	"The peers do other things: the semaphore has weights, failsafe-go composes policies, aegis adapts, chi is part of a router. A smaller figure is not a better library.",
-	"forebay's gates here have no observers, no limiter and no chain. Observers and limiters take the gate's lock for every call, and what an observer does comes on top.",
-	"Two processors. On many more, words that every core writes cost more than here, for everybody.",
-	"A gate costs nanoseconds and a request microseconds to milliseconds: the first tables tell libraries apart, not servers. The last one does tell servers apart.",
-	"The backend of the last table is a model. Yours collapses elsewhere, or not at all; measure it.",
-	"Loopback has no network in it, and a client that shares the machine takes processor time from the server.",
 }
 
 func (rep *report) writeHost(p *printer) {
@@ -76,7 +67,7 @@ func (rep *report) writeHost(p *printer) {
 	p.line("| | |")
 	p.line("| --- | --- |")
 	p.cells("command", "`"+rep.command+"`")
-	p.cells("effort", fmt.Sprintf("%s: %d rounds of the tables of loops, %d of the others, %d of the last; %.0f s in all", rep.effort.name, rep.effort.loopRounds, rep.effort.rounds, rep.effort.loadRounds, rep.took.Seconds()))
+	p.cells("effort", fmt.Sprintf("%s: %s; %.0f s in all", rep.effort.name, rep.suite.work(rep.effort), rep.took.Seconds()))
 	p.cells("date", rep.began.UTC().Format(time.DateOnly))
 	p.cells("machine", fmt.Sprintf("%s, %d cores, %s", rep.host.cpu, rep.host.cores, rep.host.platform))
 	p.cells("Go", fmt.Sprintf("%s, GOMAXPROCS %d", rep.host.goVersion, processors))
@@ -96,6 +87,21 @@ func (rep *report) writeTargets(p *printer) {
 		}
 		p.cells(v.what, v.bound(), value, number(v.least)+" – "+number(v.most), v.word())
 	}
+}
+
+// save writes the document beside its place and moves it there, so that a run
+// that is interrupted leaves the old one.
+func (rep *report) save(file string) error {
+	f, err := os.CreateTemp(filepath.Dir(file), ".performance-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	rep.write(f)
+	if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
 }
 
 // write writes a section's table.

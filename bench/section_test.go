@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -24,13 +25,23 @@ func TestMain(m *testing.M) {
 
 // Every row of every section is measured, and every target speaks of something
 // that is.
-func TestSectionsAreWhole(t *testing.T) {
-	results, err := measureAll(io.Discard, tiny, regexp.MustCompile(""))
+func TestSectionsAreWhole(t *testing.T) { checkSuite(t, gateSuite) }
+
+func TestClusterSectionsAreWhole(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(bench.end)
+	checkSuite(t, clusterSuite)
+}
+
+func checkSuite(t *testing.T, s *suite) {
+	results, err := s.measureAll(io.Discard, tiny, regexp.MustCompile(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(results) != len(sections) {
-		t.Fatalf("%d results, want %d", len(results), len(sections))
+	if len(results) != len(s.sections) {
+		t.Fatalf("%d results, want %d", len(results), len(s.sections))
 	}
 	for _, r := range results {
 		checkRows(t, r)
@@ -66,7 +77,7 @@ func checkRows(t *testing.T, r *result) {
 
 func TestQuickRunWritesTheDocument(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "performance.md")
-	rep := report{command: commandLine([]string{"--quick"}), host: thisHost(), effort: tiny, began: time.Unix(0, 0), results: []*result{sample()}}
+	rep := report{suite: gateSuite, command: gateSuite.commandLine([]string{"--quick"}), host: gateSuite.thisHost(), effort: tiny, began: time.Unix(0, 0), results: []*result{sample()}}
 	if err := rep.save(file); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +88,7 @@ func TestQuickRunWritesTheDocument(t *testing.T) {
 	for _, want := range []string{
 		"`cd bench && go run . gate --quick`", "## Targets", "## Sample", "## Where a rival wins",
 		"| ours ÷ theirs | ≤ 0.8 | 2 | 2 – 2 | **missed** |",
-		"- Sample: theirs, ns: 10, 0.5 times that of us.",
+		"- Sample: ns: theirs 10, 0.5 x us.",
 		"| **us** | 20 | 4 |",
 	} {
 		if !strings.Contains(string(text), want) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // clearly is by how much a rival must be better to be told: less is noise.
@@ -26,17 +27,21 @@ func (rep *report) writeWins(p *printer) {
 	}
 }
 
+// wins has one line for each figure, and names all who are better.
 func (r *result) wins() (texts []string) {
-	for _, row := range r.rows {
-		if row.kind != rival {
-			continue
-		}
-		for _, c := range r.columns {
-			apart := math.Abs(r.figure(row.name, c.name) - r.figure(row.against, c.name))
-			if by := r.ratio(row.name, row.against, c.name); !c.neutral && apart > c.noise && c.better(by) {
-				texts = append(texts, fmt.Sprintf("%s: %s, %s: %s, %s of %s.",
-					r.title, row.name, c.name, number(r.figure(row.name, c.name)), times(by), row.against))
+	for _, c := range r.columns {
+		var better []string
+		for _, row := range r.rows {
+			if row.kind != rival || c.neutral {
+				continue
 			}
+			apart := math.Abs(r.figure(row.name, c.name) - r.figure(row.against, c.name))
+			if by := r.ratio(row.name, row.against, c.name); apart > c.noise && c.better(by) {
+				better = append(better, fmt.Sprintf("%s %s, %s x %s", row.name, number(r.figure(row.name, c.name)), number(by), row.against))
+			}
+		}
+		if len(better) > 0 {
+			texts = append(texts, fmt.Sprintf("%s: %s: %s.", r.title, c.name, strings.Join(better, "; ")))
 		}
 	}
 	return texts
@@ -49,5 +54,3 @@ func (c column) better(ratio float64) bool {
 	}
 	return ratio < 1-clearly
 }
-
-func times(ratio float64) string { return number(ratio) + " times that" }

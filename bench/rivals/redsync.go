@@ -51,7 +51,12 @@ func openRedsyncGoRedis(c Config) (Semaphore, error) {
 func newMutexes(c Config, pool syncpool.Pool, drop func() error) Semaphore {
 	return &mutexes{
 		Config: c, locks: redsync.New(pool), drop: drop,
-		options: []redsync.Option{redsync.WithExpiry(c.leaseOr(redsyncTTL)), redsync.WithTries(1)},
+		options: []redsync.Option{
+			redsync.WithExpiry(c.leaseOr(redsyncTTL)), redsync.WithTries(1),
+			// Half of the expiry for an answer, instead of a twentieth: on a busy machine
+			// attempts failed of that alone.
+			redsync.WithTimeoutFactor(0.5),
+		},
 	}
 }
 
