@@ -1,9 +1,6 @@
 package cluster
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // Args returns the request as the arguments of the [Script]; its key is r.Key. identity
 // is what the store has learnt by itself of the server that it speaks to, something
@@ -11,40 +8,31 @@ import (
 // and falls back on it where that is not allowed. Empty: nothing.
 func (r *Request) Args(identity string) []string {
 	r = r.sane()
-	flags := ""
-	if r.Fenced {
-		flags += "f"
+	p := make(packed, 0, 128)
+	p.str(r.Instance)
+	p.ints(int64(r.Number), int64(r.Epoch), int64(r.Granted), int64(r.Returned), inMillis(r.Clock),
+		int64(r.Claim), int64(r.Waiting), int64(r.InUse), inMillis(r.Oldest), int64(r.Spare), int64(r.Limit),
+		int64(r.Override.Version), int64(r.Override.Limit), inMillis(r.Override.For),
+		inMillis(r.Lease), inMillis(r.Withhold), int64(r.MinShare))
+	p.flag(r.Fenced)
+	p.flag(r.Leaving)
+	p.str(r.Host)
+	p.slots(r.Slots)
+	p.list(3 * len(r.Arrived))
+	for _, run := range r.Arrived {
+		cost := int64(max(1, run.Cost))
+		if run.Ask {
+			cost = -cost
+		}
+		p.ints(int64(run.First), int64(run.Calls), cost)
 	}
-	if r.Leaving {
-		flags += "l"
+	p.list(2 * len(r.Standing))
+	for _, span := range r.Standing {
+		p.ints(int64(span.First), int64(span.Last))
 	}
-	return []string{
-		r.Instance,
-		utoa(r.Number),
-		utoa(r.Epoch),
-		utoa(r.Granted),
-		utoa(r.Returned),
-		millis(r.Clock),
-		strconv.Itoa(r.Claim),
-		strconv.Itoa(r.Waiting),
-		strconv.Itoa(r.InUse),
-		millis(r.Oldest),
-		strconv.Itoa(r.Spare),
-		strconv.Itoa(r.Limit),
-		utoa(r.Override.Version),
-		strconv.Itoa(r.Override.Limit),
-		millis(r.Override.For),
-		millis(r.Lease),
-		millis(r.Withhold),
-		strconv.Itoa(r.MinShare),
-		flags,
-		r.Host,
-		string(appendSlots(nil, r.Slots)),
-		string(appendRuns(nil, r.Arrived)),
-		string(appendSpans(nil, r.Standing)),
-		utoa(r.atLeast()),
-		identity,
-	}
+	p.int(int64(r.atLeast()))
+	p.str(identity)
+	return []string{string(p)}
 }
 
 // atLeast returns the number that a new epoch must exceed, for its fences to exceed
@@ -70,67 +58,7 @@ func (r *Request) sane() *Request {
 	return &c
 }
 
-func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
+// inMillis rounds up, so that a little is not nothing.
+func inMillis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// millis rounds up, so that a little is not nothing.
-func millis(d time.Duration) string {
-	return strconv.FormatInt(inMillis(d), 10)
-}
-
-func inMillis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}
-
-// appendRuns appends FIRST:CALLS:COST of each, with an a at the end for those that ask.
-func appendRuns(b []byte, runs []Run) []byte {
-	for i, r := range runs {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, r.First, 10)
-		b = append(b, ':')
-		b = strconv.AppendInt(b, int64(r.Calls), 10)
-		b = append(b, ':')
-		b = strconv.AppendInt(b, int64(r.Cost), 10)
-		if r.Ask {
-			b = append(b, 'a')
-		}
-	}
-	return b
-}
-
-// appendSpans appends FIRST-LAST of each.
-func appendSpans(b []byte, spans []Span) []byte {
-	for i, s := range spans {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, s.First, 10)
-		b = append(b, '-')
-		b = strconv.AppendUint(b, s.Last, 10)
-	}
-	return b
-}
-
-// fenceBits are the low bits of a fence, which count grants; the rest is an epoch. The
-// two stand apart on the wire, because numbers are floating-point ones in Lua.
-const fenceBits = 20
-
-// appendSlots appends NUMBER:EPOCH.COUNT of each.
-func appendSlots(b []byte, slots []Slot) []byte {
-	for i, s := range slots {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(s.Number), 10)
-		b = append(b, ':')
-		b = appendFence(b, s.Fence)
-	}
-	return b
-}
-
-func appendFence(b []byte, fence uint64) []byte {
-	b = strconv.AppendUint(b, fence>>fenceBits, 10)
-	b = append(b, '.')
-	return strconv.AppendUint(b, fence&(1<<fenceBits-1), 10)
-}
+func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

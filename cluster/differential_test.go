@@ -2,8 +2,10 @@ package cluster_test
 
 import (
 	"flag"
+	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -126,12 +128,12 @@ func rude(t *testing.T, rnd *rand.Rand, server *redistest.Server, length int) in
 		a, am := m.exchange(f, q)
 		b, bm := r.exchange(f, q)
 		mf, rf := m.fields(), r.fields()
-		if a != b || !slices.Equal(am, bm) || !maps.Equal(mf, rf) {
-			t.Errorf("step %d, request %+v, facts %v\nmodel %s\nredis %s\nmodel %v\nredis %v\n%s", i, *q, f, a, b, am, bm, difference(mf, rf))
+		if !reflect.DeepEqual(a, b) || !slices.Equal(am, bm) || !maps.Equal(mf, rf) {
+			t.Errorf("step %d, request %+v, facts %v\nmodel %+v\nredis %+v\nmodel %v\nredis %v\n%s", i, *q, f, a, b, am, bm, difference(mf, rf))
 			return i
 		}
 		if rnd.IntN(6) > 0 {
-			last[id], _ = cluster.ParseReply(a)
+			last[id] = a
 			calls[id] = stand
 		}
 	}
@@ -145,8 +147,61 @@ func difference(a, b map[string]string) string {
 	maps.Copy(all, b)
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		if a[k] != b[k] {
-			s.WriteString(k + "\n  model " + a[k] + "\n  redis " + b[k] + "\n")
+			fmt.Fprintf(&s, "%s\n  model %s\n  redis %s\n", k, shown(k, a[k]), shown(k, b[k]))
 		}
 	}
 	return s.String()
+}
+
+// shown returns a field as a person can read it.
+func shown(field, value string) string {
+	if value == "" || strings.Contains("nuh", field[:1]) {
+		return value
+	}
+	return fmt.Sprint(unpacked(value))
+}
+
+// unpacked reads packed values without knowing what they are.
+func unpacked(s string) (values []any) {
+	for s != "" {
+		v, rest := value(s)
+		values, s = append(values, v), rest
+	}
+	return values
+}
+
+func value(s string) (any, string) {
+	number := func(n int) (v int64, rest string) {
+		for _, b := range []byte(s[1 : 1+n]) {
+			v = v<<8 | int64(b)
+		}
+		return v, s[1+n:]
+	}
+	list := func(n int64, rest string) (any, string) {
+		all := make([]any, n)
+		for i := range all {
+			all[i], rest = value(rest)
+		}
+		return all, rest
+	}
+	switch kind := s[0]; {
+	case kind < 1<<7 || kind >= 0xe0:
+		return int8(kind), s[1:]
+	case kind&0xe0 == 0xa0:
+		return s[1 : 1+kind&0x1f], s[1+kind&0x1f:]
+	case kind&0xf0 == 0x90:
+		return list(int64(kind&0x0f), s[1:])
+	case kind == 0xdc:
+		return list(number(2))
+	case kind >= 0xcc && kind <= 0xcf:
+		v, rest := number(1 << (kind - 0xcc))
+		return v, rest
+	case kind >= 0xd0 && kind <= 0xd3:
+		v, rest := number(1 << (kind - 0xd0))
+		return -v, rest
+	case kind == 0xd9:
+		n, rest := number(1)
+		return rest[:n], rest[n:]
+	}
+	return fmt.Sprintf("%q", s), ""
 }

@@ -64,7 +64,7 @@ func (s *step) beginEpoch(wall int64, last uint64) {
 	case !coldStart || up < 0:
 	case up < s.learn: // what was lent before the server started has ended by then
 		s.learn, s.cold = s.learn-up, watched
-	case s.server.Subscribers != nil:
+	default:
 		s.cold = strangers
 	}
 	s.publish(s.key, fmt.Sprintf("e %d", s.epoch))

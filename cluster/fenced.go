@@ -1,6 +1,7 @@
 package cluster
 
-import "slices"
+// maxSlot is the highest number of a slot that is believed to be one.
+const maxSlot = 1 << 16
 
 // heldSlot is a numbered unit that a member holds.
 type heldSlot struct {
@@ -11,7 +12,7 @@ type heldSlot struct {
 // figures hears what the speaker holds.
 func (s *step) figures() {
 	m, r := s.m, s.r
-	known, gone := m.number > 0, m.gone
+	gone := m.gone
 	if m.passed {
 		m.passed = false
 		s.line.fromTheFront()
@@ -41,7 +42,7 @@ func (s *step) figures() {
 	}
 	s.held += m.held() - before
 	s.lost = max(0, own-m.held())
-	if !known || gone {
+	if s.joined || gone {
 		s.lostTotal += uint64(s.lost)
 	}
 }
@@ -60,9 +61,13 @@ func (s *step) claim(m *member) {
 
 // keepSlots frees the slots that the speaker has heard of and does not list.
 func (s *step) keepSlots(m *member) {
-	kept := m.slots[:0:0]
+	listed := map[int]uint64{}
+	for _, slot := range s.r.Slots {
+		listed[slot.Number] = slot.Fence
+	}
+	var kept []heldSlot
 	for _, slot := range m.slots {
-		if slot.grant > s.r.Granted || slices.Contains(s.r.Slots, slot.Slot) {
+		if fence, ok := listed[slot.Number]; slot.grant > s.r.Granted || ok && fence == slot.Fence {
 			kept = append(kept, slot)
 			continue
 		}
@@ -74,7 +79,7 @@ func (s *step) keepSlots(m *member) {
 
 func (s *step) claimSlots(m *member) {
 	for _, slot := range s.r.Slots[:min(max(0, s.r.Claim), len(s.r.Slots))] {
-		if slot.Number < 1 || s.isUsed(slot.Number) {
+		if slot.Number < 1 || slot.Number > maxSlot || s.isUsed(slot.Number) {
 			continue
 		}
 		s.use(slot.Number)

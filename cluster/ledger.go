@@ -56,6 +56,7 @@ type step struct {
 	lease    int64   // of r, in ms
 	m        *member // who speaks; nil if it leaves
 	newer    bool    // the request says something that the ledger has not heard
+	joined   bool
 	lost     int
 	messages []Message
 }
@@ -101,11 +102,11 @@ func (l *Ledger) free() int { return l.limit - l.held - l.withheld }
 
 func (s *step) reply() Reply {
 	r := Reply{
-		Epoch: s.epoch, Clock: toDuration(s.clock), Lost: s.lost,
+		Epoch: s.epoch, Clock: fromMillis(s.clock), Lost: s.lost,
 		Limit: s.limit, Override: s.override.shown(s.wall),
 		Held: s.held, InUse: s.inUse, Waiting: s.waiting, Instances: len(s.names),
 		Share:    s.share(),
-		Learning: toDuration(max(0, s.learn-s.clock)), Contended: s.contended(),
+		Learning: fromMillis(max(0, s.learn-s.clock)), Contended: s.contended(),
 		Reclaimed: s.reclaimed, LostTotal: s.lostTotal, Configured: s.low, Differ: s.low != s.high,
 	}
 	m := s.m
@@ -131,5 +132,3 @@ func (s *step) contended() bool {
 	}
 	return s.queued() > own || s.free() < 0
 }
-
-func toDuration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -1,10 +1,13 @@
 -- The ledger of one gate: who holds how many units of its limit, and who is next in
--- line. One call is one step, for one instance. The readable twin, with every reason, is
--- the type Ledger in Go; the same histories are run on both, and answers, messages and
--- state must be equal to the last byte.
+-- line. One call is one step, for one instance. The readable twin, with the reasons, is
+-- the type Ledger in Go: the same histories are run on both, and what they answer,
+-- publish and keep must be equal to the last byte. This one is written for speed: it is
+-- one piece, because each function and each variable that a function shares costs more
+-- than what it does; numbers are packed, because to print and read them costs most of
+-- all; a common step is INFO, HMGET and HSET.
 --
--- KEYS[1] is the only key, a hash. ARGV is written by Request.Args, the answer is one
--- string read by ParseReply, and messages are read by ParseNews:
+-- KEYS[1] is the only key, a hash. ARGV[1] is packed by Request.Args, the answer is read
+-- by ParseReply, and what is published by ParseNews:
 --
 --   on KEY            e EPOCH          a new epoch, everybody is to speak at once
 --                     c                somebody waits, who was told otherwise gives back
@@ -12,203 +15,117 @@
 --                     l LIMIT          another limit
 --   on KEY:INSTANCE   g EPOCH GRANTED SLOTS   all that was lent to it so far in the epoch
 --
--- The hash:
+-- The fields of the hash, each value packed but for names, hosts and u:
 --
---   e        what settles: layout epoch identity learn cold renewed, version limit until
---            of the override, limit low high, members withheld nearest reclaimed lost
---   m        what moves: clock wall top held inuse waiting queued, head cursor tail of
---            the line, fences calm
+--   e        what settles, m what moves with every step, i and a NAME a member, t and a
+--            PLACE a ticket: name, last call, cost. Their parts are named below.
 --   n        the names of the members
---   u        slots that are held, a 1 at each number; only of a fenced gate
---   i NAME   a member, see the names of its fields below; spans as FIRST-LAST,... and
---            slots as NUMBER:GRANT:FENCE,...
---   h NAME   what people call the member
---   t PLACE  a ticket of the line: NAME LAST COST
+--   u        a 1 at each number of a slot that is held, if slots are numbered
+--   h NAME   what people call the member (no space between letter and name)
 --
--- (no space between the letter and the rest). Lists that are empty are a dash. Times
--- are ms. Numbers stay below 10^14, where Lua writes them in full; fences do not, so
--- they are text, EPOCH.COUNT.
---
--- Whatever is not readable is deleted and counts as lost: the step is taken anew, in a
--- new epoch. So nothing is written or published before the end of the step.
+-- Times are ms. Numbers stay below 2^53; fences do not, so they are text, EPOCH.COUNT.
+-- What cannot be read is lost: the epoch ends, and another begins by learning.
 
+local key = KEYS[1]
+local pack, unpackm = cmsgpack.pack, cmsgpack.unpack
+local floor, max, min, sub, find = math.floor, math.max, math.min, string.sub, string.find
 
-local key, id = KEYS[1], ARGV[1]
-local match, gmatch, floor = string.match, string.gmatch, math.floor
-local max, min, concat, number = math.max, math.min, table.concat, tonumber
-
--- The fields of e.
-local EPOCH, IDENTITY, LEARN, COLD, RENEWED, VERSION, OVERRIDE, UNTIL = 1, 2, 3, 4, 5, 6, 7, 8
-local LIMIT, LOW, HIGH, MEMBERS, WITHHELD, NEAREST, RECLAIMED, LOST = 9, 10, 11, 12, 13, 14, 15, 16
-local SETTLED = '^1 (%d+) (%S+) (%d+) ([012]) (%d+) (%d+) (%-?%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$'
--- The fields of m.
-local CLOCK, WALL, TOP, HELD, INUSE, WAITING, QUEUED = 1, 2, 3, 4, 5, 6, 7
-local HEAD, CURSOR, TAIL, FENCES, CALM = 8, 9, 10, 11, 12
-local MOVING = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+)$'
--- The fields of a member. Flags: 1 its slots are numbered, 2 it was given up, 4 calls of
--- it stand in front of the line's cursor.
-local mNUMBER, mGRANTED, mRETURNED, mACKED, mINUSE, mWAITING, mOLDEST = 1, 2, 3, 4, 5, 6, 7
-local mHEARD, mNEXT, mQUEUED, mLAST, mCOST, mSEEN, mLEASE = 8, 9, 10, 11, 12, 13, 14
-local mLIMIT, mWITHHOLD, mSHARE, mFLAGS, mSPANS, mSLOTS = 15, 16, 17, 18, 19, 20
-local MEMBER = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([0-7]) (%S+) (%S+)$'
--- What cold says.
-local NOTCOLD, WATCHED, STRANGERS = 0, 1, 2
-
-local SPOILT = 'spoilt'
-
-local E, M             -- e and m
-local settled = false  -- e is to be written
-local wipe = false     -- the epoch is new
-local members = {}     -- by name, as far as they were read; false: there is none
-local dirty = {}       -- names of those to be written
-local spans = {}       -- of those, as numbers
-local line = {}        -- tickets by place, as far as they were read; false: there is none
-local news = {}        -- channel, text, channel, text ...
-local gone = {}        -- fields to be deleted
-local names, named     -- of the members, if they were read; whether they changed
-local used, wasUsed    -- the slots
-local epoch = number(ARGV[3])
-local lease = max(1, number(ARGV[16]))
+local id, seq, epoch, granted, returned, clock, claim, waiting, inUse, oldest, spare, limit,
+  version, override, lasts, lease, withhold, minShare, fenced, leaving, host,
+  slots, arrived, standing, least, identity = unpackm(ARGV[1])
+fenced, leaving = fenced == 1, leaving == 1
 local giveUp = floor(lease * 8 / 5)
-local wall, identity, up, subscribers
 
-local function publish(channel, text)
-  news[#news + 1] = channel
-  news[#news + 1] = text
-end
+-- The parts of e. COLD says what is special about an epoch that began where there was
+-- no state, by an instance that knew of none.
+local LAYOUT, EPOCH, IDENTITY, LEARN, COLD, RENEWED, VERSION, OVERRIDE, UNTIL = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local LIMIT, LOW, HIGH, MEMBERS, WITHHELD, NEAREST, RECLAIMED, LOST = 10, 11, 12, 13, 14, 15, 16, 17
+local NOTCOLD, WATCHED, STRANGERS = 0, 1, 2
+-- The parts of m; the first is the epoch once more.
+local CLOCK, WALL, TOP, HELD, INUSE, WAITING, QUEUED = 2, 3, 4, 5, 6, 7, 8
+local HEAD, CURSOR, TAIL, FENCES, CALM = 9, 10, 11, 12, 13
+-- The parts of a member. FLAGS: 1 its slots are numbered, 2 it was given up, 4 calls of
+-- it stand in front of the line's cursor. SPANS are pairs of numbers of calls, SLOTS
+-- triples of number, grant and fence.
+local SEQ, GRANTED, RETURNED, ACKED, RUNS, WAITS, OLDEST, HEARD, NEXT, STAND = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local LAST, COST, SEEN, LEASE, LIMITED, WITHHOLD, SHARE, FLAGS, SPANS, SLOTS = 11, 12, 13, 14, 15, 16, 17, 18, 19, 20
 
--- ask learns wall clock, identity and uptime of the server. A test says them instead.
-local function ask()
-  if ARGV[26] then
-    local w, i, u, s = match(ARGV[26], '^(%d+)|([^|]*)|(%-?%d+)|(.*)$')
-    wall, identity, up, subscribers = number(w), i, number(u), s
-    return
-  end
-  local info = redis.pcall('INFO', 'server')
+-- 1. The server. A test says what it is to be.
+local wall, up, subscribers, info
+if ARGV[2] then
+  local w, i, u, s = string.match(ARGV[2], '^(%d+)|([^|]*)|(%-?%d+)|(.*)$')
+  wall, identity, up, subscribers = tonumber(w), i, tonumber(u), s
+else
+  info = redis.pcall('INFO', 'server')
   if type(info) ~= 'string' then info = '' end
-  local run, us, seconds = match(info, 'run_id:(%w+).-server_time_usec:(%d+).-uptime_in_seconds:(%d+)')
-  identity = run or match(info, 'run_id:(%w+)') or ARGV[25]
-  up = seconds and number(seconds) * 1000 or -1
-  if us then
-    wall = floor(number(us) / 1000)
+  local at = find(info, 'run_id:', 1, true)
+  if at then identity = string.match(info, '^%w+', at + 7) end
+  at = find(info, 'server_time_usec:', at or 1, true)
+  if at then
+    wall = floor(string.match(info, '^%d+', at + 17) / 1000)
   else
     local t = redis.call('TIME')
-    wall = number(t[1]) * 1000 + floor(number(t[2]) / 1000)
+    wall = t[1] * 1000 + floor(t[2] / 1000)
   end
-  if match(info, 'redis_mode:cluster') then subscribers = '?' end
 end
 
--- list returns the names of the members.
-local function list()
-  if not names then
-    names = {}
-    for name in gmatch(redis.call('HGET', key, 'n') or '', '%S+') do names[#names + 1] = name end
-    if #names ~= E[MEMBERS] then error(SPOILT, 0) end
-  end
-  return names
+-- 2. What is kept.
+local E, M, me, used
+local got = redis.pcall('HMGET', key, 'e', 'm', 'i' .. id, 'u')
+local lost = got.err ~= nil
+if not lost and (got[1] or got[2] or got[3]) then
+  local readable = pcall(function()
+    E, M, me = {unpackm(got[1])}, {unpackm(got[2])}, got[3] and {unpackm(got[3])}
+  end)
+  used = got[4] or ''
+  lost = not readable or #E ~= LOST or E[LAYOUT] ~= 1 or #M ~= CALM or M[1] ~= E[EPOCH]
+    or (me and (#me ~= SLOTS or type(me[SLOTS]) ~= 'table')) or find(used, '[^01]') ~= nil
 end
+if lost then E, M, me = nil, nil, nil end
 
--- strangers returns how many are subscribed and have not spoken in this epoch, nil if
--- that cannot be known: subscribers of a Redis Cluster are anywhere.
-local function strangers()
-  if subscribers == '?' then return nil end
-  local channels, n = {key}, 0
-  for _, name in ipairs(list()) do channels[#channels + 1] = key .. ':' .. name end
-  if subscribers then
-    local is = {}
-    for name in gmatch(subscribers, '%S+') do is[key .. ':' .. name], n = true, n + 1 end
-    for i = 2, #channels do if is[channels[i]] then n = n - 1 end end
-    return n
-  end
-  local counts = redis.pcall('PUBSUB', 'NUMSUB', unpack(channels))
-  if counts.err then return nil end
-  n = counts[2]
-  for i = 4, #counts, 2 do n = n - counts[i] end
-  return n
-end
-
--- startedMs returns for how long the server surely has been the one to ask. One that
--- ever was a replica may have been promoted just now.
-local function startedMs()
-  if up < 0 or ARGV[26] then return up end
-  local info = redis.pcall('INFO', 'replication')
-  if type(info) ~= 'string' or not match(info, 'master_replid2:0+%s') then return -1 end
-  return up
-end
-
-local function beginEpoch(lost)
-  local least = number(ARGV[24])
-  local coldStart = not E and epoch == 0 and not lost
+-- 3. The clock moves, or an epoch begins. The clock follows the server's, which may
+-- jump, by a quarter of the lease at most, and what a speaker surely saw pass.
+local settled, wipe, names, named = false, false, nil, false
+local news = {}
+local wasUsed = used
+if not E or (identity ~= '' and identity ~= E[IDENTITY]) or least > E[EPOCH] + floor(M[FENCES] / 1048576) then
+  local cold = not E and epoch == 0 and not lost
   local o = E or {}
-  E = {max(wall, max(E and E[EPOCH] or 0, least) + 1), identity == '' and '-' or identity,
-    giveUp, NOTCOLD, wall, o[VERSION] or 0, o[OVERRIDE] or -1, o[UNTIL] or 0,
-    -1, 0, 0, 0, 0, 15 * lease, 0, 0}
-  M = {0, wall, 0, 0, 0, 0, 0, 1, 1, 0, 0, '-'}
-  members, names, used, wasUsed, wipe, settled = {[id] = false}, {}, '', '', true, true
-  if coldStart then
-    local ms = startedMs()
-    if ms >= 0 and ms < giveUp then
-      E[LEARN], E[COLD] = giveUp - ms, WATCHED
-    elseif ms >= 0 and strangers() then
+  E = {1, max(wall, max(o[EPOCH] or 0, least) + 1), identity, giveUp, NOTCOLD, wall,
+    o[VERSION] or 0, o[OVERRIDE] or -1, o[UNTIL] or 0, -1, 0, 0, 0, 0, 15 * lease, 0, 0}
+  M = {E[EPOCH], 0, wall, 0, 0, 0, 0, 0, 1, 1, 0, 0, ''}
+  me, names, used, wasUsed, wipe, settled = nil, {}, '', '', true, true
+  if cold then
+    if not up then
+      up = string.match(info, 'uptime_in_seconds:(%d+)')
+      up = up and up * 1000 or -1
+      -- One that ever was a replica may have been promoted just now.
+      local r = up >= 0 and redis.pcall('INFO', 'replication')
+      if type(r) ~= 'string' or not string.match(r, 'master_replid2:0+%s') then up = -1 end
+    end
+    if up >= 0 and up < giveUp then
+      E[LEARN], E[COLD] = giveUp - up, WATCHED
+    elseif up >= 0 then
       E[COLD] = STRANGERS
     end
   end
-  publish(key, 'e ' .. E[EPOCH])
-end
-
-local function record(text)
-  local m = {match(text, MEMBER)}
-  if not m[mSLOTS] then error(SPOILT, 0) end
-  for i = 1, mFLAGS do m[i] = number(m[i]) end
-  return m
-end
-
--- load reads e, m and the speaker, and moves the clock or begins an epoch.
-local function load(lost)
-  local got = redis.pcall('HMGET', key, 'e', 'm', 'i' .. id, 'u')
-  if got.err then error(SPOILT, 0) end
-  E, M, members[id], used = nil, nil, got[3] and record(got[3]), got[4] or ''
-  if got[1] or got[2] or got[3] then
-    E, M = {match(got[1] or '', SETTLED)}, {match(got[2] or '', MOVING)}
-    if not E[LOST] or not M[CALM] or match(used, '[^01]') then error(SPOILT, 0) end
-    E[EPOCH] = number(E[EPOCH])
-    for i = LEARN, LOST do E[i] = number(E[i]) end
-    for i = CLOCK, FENCES do M[i] = number(M[i]) end
-  end
-  wasUsed = used
-  if not E or identity ~= '' and identity ~= E[IDENTITY]
-    or number(ARGV[24]) > E[EPOCH] + floor(M[FENCES] / 1048576) then
-    return beginEpoch(lost)
-  end
+  news = {key, 'e ' .. E[EPOCH]}
+else
   local passed = min(max(0, wall - M[WALL]), floor(lease / 4))
-  if epoch == E[EPOCH] then passed = max(passed, min(number(ARGV[6]) - M[CLOCK], lease)) end
+  if epoch == E[EPOCH] then passed = max(passed, min(clock - M[CLOCK], lease)) end
   M[CLOCK], M[WALL] = M[CLOCK] + passed, wall
 end
 
+local newer = not me or seq > me[SEQ]
+local members, dirty = {[id] = me or false}, {}
+local line = {}  -- tickets by place; false: there is none, a fourth part: to be written
+local gone = {}  -- fields to be deleted
 
--- has says whether a member has a flag.
-local function has(m, flag) return floor(m[mFLAGS] / flag) % 2 == 1 end
-
-local function free() return E[LIMIT] - M[HELD] - E[WITHHELD] end
-
-local function learning() return M[CLOCK] < E[LEARN] end
-
-local function busy(m) return m[mGRANTED] > m[mRETURNED] or m[mQUEUED] > 0 or m[mWITHHOLD] > 0 end
-
-local function givenUp(m) return m[mSEEN] + floor(m[mLEASE] * 8 / 5) end
-
-local function apart(m)
-  local w = m[mWITHHOLD]
-  return w == 0 and 0 or givenUp(m) + w + floor(w / 16)
-end
-
-local function forgotten(m) return max(m[mSEEN] + 15 * m[mLEASE], apart(m)) end
-
-local function withheld(m) return has(m, 2) and M[CLOCK] < apart(m) and m[mSHARE] or 0 end
-
-local function due(m)
-  if has(m, 2) then return m[mWITHHOLD] > 0 and apart(m) or forgotten(m) end
-  return busy(m) and givenUp(m) or forgotten(m)
+-- spoilt ends a step that finds in its middle that it cannot read what is kept. The next
+-- one then finds something of another kind.
+local function spoilt()
+  redis.call('SET', key, 'spoilt')
+  error('forebay: what is kept in ' .. key .. ' is damaged; it counts as lost')
 end
 
 -- fetch reads the members of these names, as far as they were not read.
@@ -222,546 +139,432 @@ local function fetch(wanted)
   end
   if #fields == 0 then return end
   for i, text in ipairs(redis.call('HMGET', key, unpack(fields))) do
-    members[missing[i]] = text and record(text)
-  end
-end
-
--- fetchLine reads the tickets from one place to another, and their members.
-local function fetchLine(from, to)
-  local fields, of = {}, {}
-  for place = from, to do
-    if line[place] == nil then fields[#fields + 1] = 't' .. place end
-  end
-  if #fields > 0 then
-    local got, i = redis.call('HMGET', key, unpack(fields)), 0
-    for place = from, to do
-      if line[place] == nil then
-        i = i + 1
-        line[place] = false
-        if got[i] then
-          local name, last, cost = match(got[i], '^(%S+) (%d+) (%d+)$')
-          if not name then error(SPOILT, 0) end
-          line[place] = {name, number(last), number(cost)}
-        end
-      end
+    if text then
+      local ok, m = pcall(function() return {unpackm(text)} end)
+      if not ok or #m ~= SLOTS or type(m[SLOTS]) ~= 'table' then spoilt() end
+      members[missing[i]] = m
     end
   end
-  for place = from, to do
-    if line[place] then of[#of + 1] = line[place][1] end
-  end
-  fetch(of)
 end
 
-local function fromTheFront() M[CURSOR] = M[HEAD] end
-
-local function counted()
-  if not learning() then publish(key, 'n ' .. E[MEMBERS]) end
-end
-
--- Slots. used has a 1 at each number that is held.
-local function use(n)
-  if #used < n then used = used .. string.rep('0', n - #used) end
-  used = string.sub(used, 1, n - 1) .. '1' .. string.sub(used, n + 1)
-end
-
-local function unuse(n)
-  used = match(string.sub(used, 1, n - 1) .. '0' .. string.sub(used, n + 1), '^(.-)0*$')
-end
-
-local function freeSlots(slots)
-  for n in gmatch(slots, '(%d+):%d+:[%d.]+') do unuse(number(n)) end
-end
-
-local function addSlot(m, n, fence)
-  use(n)
-  local s = n .. ':' .. m[mGRANTED] .. ':' .. fence
-  m[mSLOTS] = m[mSLOTS] == '-' and s or m[mSLOTS] .. ',' .. s
-end
-
-local function giveBack(m)
-  M[HELD] = M[HELD] - (m[mGRANTED] - m[mRETURNED])
-  freeSlots(m[mSLOTS])
-  M[INUSE], M[WAITING], M[QUEUED] = M[INUSE] - m[mINUSE], M[WAITING] - m[mWAITING], M[QUEUED] - m[mQUEUED]
-  m[mRETURNED], m[mSLOTS], m[mSPANS], m[mNEXT] = m[mGRANTED], '-', '-', m[mHEARD] + 1
-  m[mINUSE], m[mWAITING], m[mQUEUED] = 0, 0, 0
-end
-
-local function forget(name)
-  gone[#gone + 1] = 'i' .. name
-  gone[#gone + 1] = 'h' .. name
-  members[name] = false
-  for i, n in ipairs(list()) do
-    if n == name then table.remove(names, i) break end
-  end
-  named, settled, E[MEMBERS] = true, true, #names
-end
-
--- recount gives up and forgets whoever is due, and adds up what the others have.
-local function recount()
-  local before = #list()
-  fetch(names)
-  for _, name in ipairs({unpack(names)}) do
-    local m = members[name]
-    if not m then error(SPOILT, 0) end
-    if not has(m, 2) and busy(m) and M[CLOCK] >= givenUp(m) then
-      E[RECLAIMED] = E[RECLAIMED] + m[mGRANTED] - m[mRETURNED]
-      giveBack(m)
-      m[mFLAGS], dirty[name] = m[mFLAGS] + 2, true
-    end
-    if (has(m, 2) or not busy(m)) and M[CLOCK] >= forgotten(m) then forget(name) end
-  end
-  settled, E[WITHHELD], E[NEAREST] = true, 0, M[CLOCK] + 15 * lease
-  for i, name in ipairs(names) do
-    local m = members[name]
-    if i == 1 then E[LOW], E[HIGH] = m[mLIMIT], m[mLIMIT] end
-    E[LOW], E[HIGH] = min(E[LOW], m[mLIMIT]), max(E[HIGH], m[mLIMIT])
-    E[WITHHELD], E[NEAREST] = E[WITHHELD] + withheld(m), min(E[NEAREST], due(m))
-  end
-  fromTheFront()
-  if #names ~= before then counted() end
-end
-
--- count recounts if something may be due, or the speaker has another limit.
-local function count()
-  local m, limit = members[id], number(ARGV[12])
-  if m and number(ARGV[2]) > m[mNUMBER] and m[mLIMIT] ~= limit then
-    m[mLIMIT] = limit
-  elseif M[CLOCK] < E[NEAREST] then
-    return
-  end
-  recount()
-end
-
--- claimed: somebody knows of an older epoch, so data was lost.
-local function claimed()
-  if E[COLD] ~= NOTCOLD and M[CLOCK] < giveUp then
-    settled, E[COLD], E[LEARN] = true, NOTCOLD, M[CLOCK] + giveUp
-  elseif learning() and E[LEARN] < giveUp then
-    settled, E[LEARN] = true, giveUp
-  end
-end
-
--- meet ends a cold start's learning as soon as everybody who is subscribed has spoken.
-local function meet()
-  if E[COLD] ~= STRANGERS or not learning() then return end
-  local n = strangers()
-  if n and n <= 0 then settled, E[COLD], E[LEARN] = true, WATCHED, M[CLOCK] end
-end
-
-local function join(fenced)
-  local limit, heard = number(ARGV[12]), number(match(ARGV[23], '(%d+)$') or 0)
-  local m = {0, M[TOP], M[TOP], M[TOP], 0, 0, 0, heard, heard + 1, 0, 0, 0,
-    M[CLOCK], lease, limit, 0, 0, fenced and 1 or 0, '-', '-'}
-  list()
-  if #names == 0 then E[LOW], E[HIGH] = limit, limit end
-  E[LOW], E[HIGH] = min(E[LOW], limit), max(E[HIGH], limit)
-  names[#names + 1] = id
-  settled, named, E[MEMBERS], members[id] = true, id, #names, m
-  counted()
-  return m
-end
-
--- limits puts the limit in force.
-local function limits(newer)
-  local version, limit, lasts = number(ARGV[13]), number(ARGV[14]), number(ARGV[15])
-  if newer and (version > E[VERSION] or version == E[VERSION] and limit < E[OVERRIDE]) then
-    settled, E[VERSION], E[OVERRIDE] = true, version, max(-1, limit)
-    E[UNTIL] = lasts > 0 and limit >= 0 and wall + lasts or 0
-  end
-  if E[UNTIL] > 0 and wall >= E[UNTIL] then settled, E[OVERRIDE], E[UNTIL] = true, -1, 0 end
-  limit = E[OVERRIDE] >= 0 and E[OVERRIDE] or E[LOW]
-  if limit == E[LIMIT] then return end
-  if E[LIMIT] >= 0 then publish(key, 'l ' .. limit) end
-  settled, E[LIMIT] = true, limit
-  fromTheFront()
-end
-
--- keepSlots frees the slots that the speaker has heard of and does not list.
-local function keepSlots(m, granted)
-  local kept, listed = {}, ',' .. ARGV[21] .. ','
-  for n, g, fence in gmatch(m[mSLOTS], '(%d+):(%d+):([%d.]+)') do
-    if number(g) > granted or string.find(listed, ',' .. n .. ':' .. fence .. ',', 1, true) then
-      kept[#kept + 1] = n .. ':' .. g .. ':' .. fence
-    else
-      unuse(number(n))
-      m[mRETURNED] = m[mRETURNED] + 1
-    end
-  end
-  m[mSLOTS] = #kept > 0 and concat(kept, ',') or '-'
-end
-
-local function claim(m)
-  local n = number(ARGV[7])
-  if m[mFLAGS] % 2 == 1 then
-    for slot, fence in gmatch(ARGV[21], '(%d+):([%d.]+)') do
-      n = n - 1
-      if n < 0 then break end
-      slot = number(slot)
-      if slot >= 1 and string.sub(used, slot, slot) ~= '1' then
-        m[mGRANTED] = m[mGRANTED] + 1
-        m[mACKED] = m[mGRANTED]
-        addSlot(m, slot, fence)
-      end
-    end
-  elseif n > m[mGRANTED] - m[mRETURNED] then
-    m[mGRANTED] = m[mRETURNED] + n
-    m[mACKED] = m[mGRANTED]
-  end
-  M[TOP] = max(M[TOP], m[mGRANTED])
-end
-
--- figures hears what the speaker holds, and returns what it held that is lost.
-local function figures(m)
-  local known, was = m[mNUMBER] > 0, has(m, 2)
-  if m[mFLAGS] >= 4 then
-    m[mFLAGS] = m[mFLAGS] - 4
-    fromTheFront()
-  end
-  m[mNUMBER], m[mSEEN], m[mLEASE], m[mWITHHOLD] = number(ARGV[2]), M[CLOCK], lease, number(ARGV[17])
-  local before, own = m[mGRANTED] - m[mRETURNED], 0
-  if epoch == E[EPOCH] then
-    local granted, returned = number(ARGV[4]), number(ARGV[5])
-    if m[mFLAGS] % 2 == 1 then
-      for _ in gmatch(ARGV[21], '[^,]+') do own = own + 1 end
-      keepSlots(m, granted)
-    else
-      own = granted - min(granted, returned)
-      m[mRETURNED] = max(m[mRETURNED], min(returned, m[mGRANTED]))
-    end
-    m[mACKED] = max(m[mACKED], min(granted, m[mGRANTED]))
-  elseif epoch ~= 0 then
-    own = number(ARGV[7])
-  end
-  if was then m[mACKED] = m[mGRANTED] end
-  if epoch ~= 0 and learning() then claim(m) end
-  local held = m[mGRANTED] - m[mRETURNED]
-  M[HELD] = M[HELD] + held - before
-  local lost = max(0, own - held)
-  if lost > 0 and (was or not known) then settled, E[LOST] = true, E[LOST] + lost end
-  return lost
-end
-
--- Spans of calls, as pairs of numbers in one list.
-local function spansOf(name, m)
-  local list = spans[name]
-  if not list then
-    list = {}
-    for a, b in gmatch(m[mSPANS], '(%d+)%-(%d+)') do
-      list[#list + 1] = number(a)
-      list[#list + 1] = number(b)
-    end
-    spans[name] = list
-  end
-  return list
-end
-
-local function between(list, first, last)
+-- between counts the calls of spans from first to last.
+local function between(spans, first, last)
   local n = 0
-  for i = 1, #list, 2 do
-    local a, b = max(list[i], first), min(list[i + 1], last)
+  for i = 1, #spans, 2 do
+    local a, b = max(spans[i], first), min(spans[i + 1], last)
     if a <= b then n = n + b - a + 1 end
   end
   return n
 end
 
-local function stands(name, m, t) return between(spansOf(name, m), m[mNEXT], min(t[2], m[mHEARD])) end
-
-local function nth(list, first, n)
-  for i = 1, #list, 2 do
-    local a, b = max(list[i], first), list[i + 1]
-    if a <= b then
-      if n <= b - a + 1 then return a + n - 1 end
-      n = n - (b - a + 1)
-    end
-  end
-  return first
+-- mark says of a slot whether it is held.
+local function mark(n, as)
+  if #used < n then used = used .. string.rep('0', n - #used) end
+  used = string.match(sub(used, 1, n - 1) .. as .. sub(used, n + 1), '^(.-)0*$')
 end
 
--- standing hears which calls of the speaker wait; those that only ask do not stand.
-local function standing(m)
-  local inUse, waiting = number(ARGV[9]), number(ARGV[8])
-  M[INUSE], M[WAITING] = M[INUSE] + inUse - m[mINUSE], M[WAITING] + waiting - m[mWAITING]
-  m[mINUSE], m[mWAITING], m[mOLDEST] = inUse, waiting, number(ARGV[10])
-  local list, text, e = {}, {}, 0
-  local function add(first, last)
-    first = max(first, e + 1)
-    if first > last then return end
-    if e > 0 and first == e + 1 then
-      list[#list] = last
-    else
-      list[#list + 1] = first
-      list[#list + 1] = last
-    end
-    e = last
-  end
-  for a, b in gmatch(ARGV[23], '(%d+)%-(%d+)') do add(number(a), min(number(b), m[mHEARD])) end
-  for first, calls, ask in gmatch(ARGV[22], '(%d+):(%d+):%d+(a?)') do
-    if ask == '' then add(number(first), number(first) + number(calls) - 1) end
-  end
-  for i = 1, #list, 2 do text[#text + 1] = list[i] .. '-' .. list[i + 1] end
-  m[mSPANS], spans[id] = #text > 0 and concat(text, ',') or '-', list
-  local queued = between(list, m[mNEXT], m[mHEARD])
-  M[QUEUED], m[mQUEUED] = M[QUEUED] + queued - m[mQUEUED], queued
-end
-
+-- grant lends units to a member.
 local function grant(m, units)
-  if m[mFLAGS] % 2 == 1 then
-    for _ = 1, units do
-      m[mGRANTED], M[FENCES] = m[mGRANTED] + 1, M[FENCES] + 1
-      local n = string.find(used, '0', 1, true) or #used + 1
-      addSlot(m, n, E[EPOCH] + floor(M[FENCES] / 1048576) .. '.' .. M[FENCES] % 1048576)
+  if m[FLAGS] % 2 == 1 then
+    for g = m[GRANTED] + 1, m[GRANTED] + units do
+      local n, s, f = find(used, '0', 1, true) or #used + 1, m[SLOTS], M[FENCES] + 1
+      M[FENCES] = f
+      mark(n, '1')
+      s[#s + 1], s[#s + 2], s[#s + 3] = n, g, M[1] + floor(f / 1048576) .. '.' .. f % 1048576
     end
-  else
-    m[mGRANTED] = m[mGRANTED] + units
   end
-  M[HELD], M[TOP] = M[HELD] + units, max(M[TOP], m[mGRANTED])
+  m[GRANTED], M[HELD] = m[GRANTED] + units, M[HELD] + units
+  M[TOP] = max(M[TOP], m[GRANTED])
 end
 
--- resume ends the withholding of the speaker's share.
-local function resume(m, share)
-  if not has(m, 2) then return end
-  m[mFLAGS], E[WITHHELD], settled = m[mFLAGS] - 2, E[WITHHELD] - share, true
-  fromTheFront()
-end
-
--- cover lends the speaker what it needs for units that run there and are not lent, before
--- anybody else: they run already.
-local function cover(m, spare)
-  local n = min(spare, free())
-  if n > 0 and not learning() then grant(m, n) end
-end
-
--- mayHave returns how many calls of a ticket its instance may be granted at all.
-local function mayHave(name, m, cost)
-  if cost > E[LIMIT] - E[WITHHELD] then return 0 end
-  if name == id then return 1e14 end
-  local unacked = m[mGRANTED] - m[mACKED]
-  if unacked == 0 then return max(1, floor(4 / cost)) end
-  return max(0, floor((4 - unacked) / cost))
-end
-
-local function remove(place, m)
-  local t = line[place]
-  line[place] = false
-  if not t then return end
-  gone[#gone + 1] = 't' .. place
-  if m and m[mLAST] == place then m[mLAST], dirty[t[1]] = 0, true end
-end
-
--- tell says to those that were lent something that they were.
-local function tell(granted)
-  for _, name in ipairs(granted) do
-    local m, slots = members[name], {}
-    for n, g, fence in gmatch(m[mSLOTS], '(%d+):(%d+):([%d.]+)') do
-      if number(g) > m[mACKED] then slots[#slots + 1] = n .. ':' .. fence end
+-- 4. Everybody is looked at if somebody may be due, leaves, or is configured otherwise.
+if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] then
+  if not names then
+    names = {}
+    for name in string.gmatch(redis.call('HGET', key, 'n') or '', '%S+') do names[#names + 1] = name end
+    if #names ~= E[MEMBERS] then spoilt() end
+  end
+  fetch(names)
+  if newer and me then me[LIMITED] = limit end
+  local kept = {}
+  E[WITHHELD], E[NEAREST] = 0, M[CLOCK] + 15 * lease
+  for _, name in ipairs(names) do
+    local m = members[name]
+    if not m then spoilt() end
+    local end1 = m[SEEN] + floor(m[LEASE] * 8 / 5)
+    local apart = m[WITHHOLD] > 0 and end1 + m[WITHHOLD] + floor(m[WITHHOLD] / 16) or 0
+    local forgotten = max(m[SEEN] + 15 * m[LEASE], apart)
+    local leaves = leaving and newer and name == id
+    local held = m[GRANTED] - m[RETURNED]
+    local up = floor(m[FLAGS] / 2) % 2 == 1
+    local busy = held > 0 or m[STAND] > 0 or m[WITHHOLD] > 0
+    if leaves or not up and busy and M[CLOCK] >= end1 then
+      if not leaves then E[RECLAIMED] = E[RECLAIMED] + held end
+      if not up then m[FLAGS], up = m[FLAGS] + 2, true end
+      for i = 1, #m[SLOTS], 3 do mark(m[SLOTS][i], '0') end
+      M[HELD], M[INUSE] = M[HELD] - held, M[INUSE] - m[RUNS]
+      M[WAITING], M[QUEUED] = M[WAITING] - m[WAITS], M[QUEUED] - m[STAND]
+      m[RETURNED], m[NEXT], m[RUNS], m[WAITS], m[STAND] = m[GRANTED], m[HEARD] + 1, 0, 0, 0
+      m[SLOTS], m[SPANS], dirty[name] = {}, {}, true
     end
-    publish(key .. ':' .. name, 'g ' .. E[EPOCH] .. ' ' .. m[mGRANTED] .. ' '
-      .. (#slots > 0 and concat(slots, ',') or '-'))
+    if leaves or (up or not busy) and M[CLOCK] >= forgotten then
+      gone[#gone + 1], gone[#gone + 2], members[name], named = 'i' .. name, 'h' .. name, false, true
+    else
+      kept[#kept + 1] = name
+      if #kept == 1 then E[LOW], E[HIGH] = m[LIMITED], m[LIMITED] end
+      E[LOW], E[HIGH] = min(E[LOW], m[LIMITED]), max(E[HIGH], m[LIMITED])
+      if up and M[CLOCK] < apart then E[WITHHELD] = E[WITHHELD] + m[SHARE] end
+      local due = forgotten
+      if up and apart > 0 then due = apart elseif not up and busy then due = end1 end
+      E[NEAREST] = min(E[NEAREST], due)
+    end
+  end
+  names, E[MEMBERS], settled, me = kept, #kept, true, members[id] or nil
+  M[CURSOR] = M[HEAD]
+  if named and M[CLOCK] >= E[LEARN] then news[#news + 1], news[#news + 2] = key, 'n ' .. #names end
+end
+
+-- 5. Who is not known joins. Its figures begin above all that it may have heard in this
+-- epoch. One that knows of an older epoch shows that data was lost.
+local known = me and true
+if not me and epoch ~= 0 and epoch < E[EPOCH] then
+  if E[COLD] ~= NOTCOLD and M[CLOCK] < giveUp then
+    settled, E[COLD], E[LEARN] = true, NOTCOLD, M[CLOCK] + giveUp
+  elseif M[CLOCK] < E[LEARN] and E[LEARN] < giveUp then
+    settled, E[LEARN] = true, giveUp
   end
 end
+if not me and not leaving then
+  if not names then
+    names = {}
+    for name in string.gmatch(redis.call('HGET', key, 'n') or '', '%S+') do names[#names + 1] = name end
+    if #names ~= E[MEMBERS] then spoilt() end
+  end
+  local heard, top = standing[#standing] or 0, M[TOP]
+  me = {0, top, top, top, 0, 0, 0, heard, heard + 1, 0, 0, 0, M[CLOCK], lease, limit, 0, 0, fenced and 1 or 0, {}, {}}
+  members[id] = me
+  names[#names + 1] = id
+  if #names == 1 then E[LOW], E[HIGH] = limit, limit end
+  E[LOW], E[HIGH] = min(E[LOW], limit), max(E[HIGH], limit)
+  settled, named, E[MEMBERS] = true, true, #names
+  if M[CLOCK] >= E[LEARN] then news[#news + 1], news[#news + 2] = key, 'n ' .. #names end
+end
 
--- lend lends what is free to whoever is first in line.
-local function lend()
-  if learning() then return end
-  local place, tail, kept, looked, ahead = M[CURSOR], M[TAIL], nil, 0, M[CURSOR]
-  local passed, told, granted = {}, {}, {}
-  while place <= tail and free() > 0 and looked < 32 do
-    if place >= ahead then
-      ahead = min(tail, place + min(free(), 31)) + 1
-      fetchLine(place, ahead - 1)
+-- 6. A cold start ends as soon as everybody who is subscribed has spoken. That cannot be
+-- known in a Redis Cluster, whose subscribers may be on any node.
+if E[COLD] == STRANGERS and M[CLOCK] < E[LEARN] then
+  if not names then
+    names = {}
+    for name in string.gmatch(redis.call('HGET', key, 'n') or '', '%S+') do names[#names + 1] = name end
+  end
+  local channels, n = {key}, nil
+  for _, name in ipairs(names) do channels[#channels + 1] = key .. ':' .. name end
+  if not subscribers and not find(info, 'redis_mode:cluster', 1, true) then
+    local counts = redis.pcall('PUBSUB', 'NUMSUB', unpack(channels))
+    if not counts.err then
+      n = counts[2]
+      for i = 4, #counts, 2 do n = n - counts[i] end
     end
-    local t, m, name = line[place], nil, nil
-    local more, done, stand = true, true, 0
-    if t then
-      name = t[1]
-      m = members[name]
-      if m then stand = stands(name, m, t) end
+  elseif subscribers and subscribers ~= '?' then
+    local is = {}
+    n = 0
+    for name in string.gmatch(subscribers, '%S+') do is[key .. ':' .. name], n = true, n + 1 end
+    for i = 2, #channels do if is[channels[i]] then n = n - 1 end end
+  end
+  if n and n <= 0 then settled, E[COLD], E[LEARN] = true, WATCHED, M[CLOCK] end
+end
+local learning = M[CLOCK] < E[LEARN]
+
+-- 7. The limit in force: the override with the highest version, of the same version the
+-- lower one; without one the lowest that a member is configured with.
+if newer and (version > E[VERSION] or version == E[VERSION] and override < E[OVERRIDE]) then
+  settled, E[VERSION], E[OVERRIDE] = true, version, max(-1, override)
+  E[UNTIL] = lasts > 0 and override >= 0 and wall + lasts or 0
+end
+if E[UNTIL] > 0 and wall >= E[UNTIL] then settled, E[OVERRIDE], E[UNTIL] = true, -1, 0 end
+local inForce = E[OVERRIDE] >= 0 and E[OVERRIDE] or E[LOW]
+if inForce ~= E[LIMIT] then
+  if E[LIMIT] >= 0 then news[#news + 1], news[#news + 2] = key, 'l ' .. inForce end
+  settled, E[LIMIT], M[CURSOR] = true, inForce, M[HEAD]
+end
+
+-- 8. What the speaker holds, and which of its calls stand.
+local missed = 0
+local speaks = me and newer
+if speaks then
+  dirty[id] = true
+  local was, apart = me[FLAGS] % 4 >= 2, 0
+  if was then
+    local w = me[WITHHOLD]
+    if w > 0 and M[CLOCK] < me[SEEN] + floor(me[LEASE] * 8 / 5) + w + floor(w / 16) then apart = me[SHARE] end
+    me[FLAGS], E[WITHHELD], settled, M[CURSOR] = me[FLAGS] - 2, E[WITHHELD] - apart, true, M[HEAD]
+  end
+  if me[FLAGS] >= 4 then me[FLAGS], M[CURSOR] = me[FLAGS] - 4, M[HEAD] end
+  me[SEQ], me[SEEN], me[LEASE], me[WITHHOLD] = seq, M[CLOCK], lease, withhold
+  local before, own, numbered = me[GRANTED] - me[RETURNED], 0, me[FLAGS] == 1
+  if epoch == E[EPOCH] then
+    if numbered then -- those that it has heard of and does not list are free
+      local listed, kept = {}, {}
+      for i = 1, #slots, 2 do listed[slots[i]] = slots[i + 1] end
+      for i = 1, #me[SLOTS], 3 do
+        local n, g, f = me[SLOTS][i], me[SLOTS][i + 1], me[SLOTS][i + 2]
+        if g > granted or listed[n] == f then
+          kept[#kept + 1], kept[#kept + 2], kept[#kept + 3] = n, g, f
+        else
+          mark(n, '0')
+          me[RETURNED] = me[RETURNED] + 1
+        end
+      end
+      own, me[SLOTS] = #slots / 2, kept
+    else
+      own = granted - min(granted, returned)
+      me[RETURNED] = max(me[RETURNED], min(returned, me[GRANTED]))
     end
+    me[ACKED] = max(me[ACKED], min(granted, me[GRANTED]))
+  elseif epoch ~= 0 then
+    own = claim
+  end
+  if was then me[ACKED] = me[GRANTED] end
+  if learning and epoch ~= 0 then -- it surely holds what it claims
+    if numbered then
+      for i = 1, min(2 * claim, #slots), 2 do
+        local n, s = slots[i], me[SLOTS]
+        if n >= 1 and n <= 65536 and sub(used, n, n) ~= '1' then
+          mark(n, '1')
+          me[GRANTED] = me[GRANTED] + 1
+          me[ACKED] = me[GRANTED]
+          s[#s + 1], s[#s + 2], s[#s + 3] = n, me[GRANTED], slots[i + 1]
+        end
+      end
+    elseif claim > me[GRANTED] - me[RETURNED] then
+      me[GRANTED] = me[RETURNED] + claim
+      me[ACKED] = me[GRANTED]
+    end
+    M[TOP] = max(M[TOP], me[GRANTED])
+  end
+  local held = me[GRANTED] - me[RETURNED]
+  M[HELD] = M[HELD] + held - before
+  missed = max(0, own - held)
+  if missed > 0 and (was or not known) then settled, E[LOST] = true, E[LOST] + missed end
+
+  M[INUSE], M[WAITING] = M[INUSE] + inUse - me[RUNS], M[WAITING] + waiting - me[WAITS]
+  me[RUNS], me[WAITS], me[OLDEST] = inUse, waiting, oldest
+  -- The calls that stand, but for those that only ask, in order.
+  local spans, last = {}, 0
+  for i = 1, #standing, 2 do
+    local a, b = max(standing[i], last + 1), min(standing[i + 1], me[HEARD])
+    if a <= b then
+      if last > 0 and a == last + 1 then spans[#spans] = b else spans[#spans + 1], spans[#spans + 2] = a, b end
+      last = b
+    end
+  end
+  for i = 1, #arrived, 3 do
+    if arrived[i + 2] > 0 then
+      local a, b = max(arrived[i], last + 1), arrived[i] + arrived[i + 1] - 1
+      if a <= b then
+        if last > 0 and a == last + 1 then spans[#spans] = b else spans[#spans + 1], spans[#spans + 2] = a, b end
+        last = b
+      end
+    end
+  end
+  me[SPANS] = spans
+  local stand = between(spans, me[NEXT], me[HEARD])
+  M[QUEUED], me[STAND] = M[QUEUED] + stand - me[STAND], stand
+
+  -- Units that run there and are not lent come first: they run already.
+  local n = min(spare, E[LIMIT] - M[HELD] - E[WITHHELD])
+  if n > 0 and not learning then grant(me, n) end
+end
+
+-- 9. What is free goes to whoever is first in line.
+if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 0 then
+  local place, tail, ahead, kept, looked = M[CURSOR], M[TAIL], M[CURSOR], nil, 0
+  local passed, told = {}, {}
+  while place <= tail and looked < 32 do
+    local free = E[LIMIT] - M[HELD] - E[WITHHELD]
+    if free <= 0 then break end
+    if place >= ahead then -- read on: as many tickets as may be served, and their members
+      local fields, wanted = {}, {}
+      ahead = min(tail, place + min(free, 31)) + 1
+      for p = place, ahead - 1 do fields[#fields + 1] = 't' .. p end
+      for i, text in ipairs(redis.call('HMGET', key, unpack(fields))) do
+        local t = text and {unpackm(text)}
+        line[place + i - 1] = t
+        if t then wanted[#wanted + 1] = t[1] end
+      end
+      fetch(wanted)
+    end
+    local t = line[place]
+    local m = t and members[t[1]]
+    local stand = m and between(m[SPANS], m[NEXT], min(t[2], m[HEARD])) or 0
+    local more, done = true, true
     if stand > 0 then
+      local name, cost, calls = t[1], t[3], 0
       looked = looked + 1
-      local calls = mayHave(name, m, t[3])
-      local n = min(stand, calls, floor(free() / t[3]))
-      if passed[name] then calls, n = 0, 0 end
+      if not passed[name] and cost <= E[LIMIT] - E[WITHHELD] then
+        local unacked = m[GRANTED] - m[ACKED]
+        if name == id then
+          calls = stand
+        elseif unacked == 0 then
+          calls = max(1, floor(4 / cost))
+        else
+          calls = max(0, floor((4 - unacked) / cost))
+        end
+      end
+      local n = min(stand, calls, floor(free / cost))
       if n > 0 then
-        grant(m, n * t[3])
-        m[mNEXT] = nth(spans[name], m[mNEXT], n) + 1
-        m[mQUEUED], M[QUEUED], dirty[name] = m[mQUEUED] - n, M[QUEUED] - n, true
+        grant(m, n * cost)
+        local from, left = m[NEXT], n
+        for i = 1, #m[SPANS], 2 do
+          local a, b = max(m[SPANS][i], from), m[SPANS][i + 1]
+          if a <= b then
+            if left <= b - a + 1 then
+              m[NEXT] = a + left
+              break
+            end
+            left = left - (b - a + 1)
+          end
+        end
+        m[STAND], M[QUEUED], dirty[name] = m[STAND] - n, M[QUEUED] - n, true
         if name ~= id and not told[name] then
-          told[name], granted[#granted + 1] = true, name
+          told[name] = true
+          told[#told + 1] = name
         end
       end
       done = n == stand
       more = done or n == calls
       if more and not done then
         passed[name] = true
-        if m[mFLAGS] < 4 then m[mFLAGS], dirty[name] = m[mFLAGS] + 4, true end
+        if m[FLAGS] < 4 then m[FLAGS], dirty[name] = m[FLAGS] + 4, true end
       end
     end
-    if done then remove(place, m) elseif not kept then kept = place end
+    if not done then
+      kept = kept or place
+    elseif t then
+      gone[#gone + 1], line[place] = 't' .. place, false
+      if m and m[LAST] == place then m[LAST], dirty[t[1]] = 0, true end
+    end
     if not more then break end
     place = place + 1
   end
   if M[CURSOR] == M[HEAD] then M[HEAD] = kept or place end
   M[CURSOR] = place
-  tell(granted)
-end
-
-local function enqueue(m, first, last, calls, cost)
-  if m[mQUEUED] == 0 then m[mNEXT] = first end
-  if m[mLAST] ~= M[TAIL] or m[mCOST] ~= cost or m[mLAST] < M[HEAD] then M[TAIL] = M[TAIL] + 1 end
-  line[M[TAIL]] = {id, last, cost, true}
-  m[mLAST], m[mCOST] = M[TAIL], cost
-  m[mQUEUED], M[QUEUED] = m[mQUEUED] + calls, M[QUEUED] + calls
-end
-
--- arrived hears of calls that joined the speaker's line.
-local function arrived(m)
-  for a, b, c, ask in gmatch(ARGV[22], '(%d+):(%d+):(%d+)(a?)') do
-    local first, last, cost = max(number(a), m[mHEARD] + 1), number(a) + number(b) - 1, max(1, number(c))
-    if last > m[mHEARD] then
-      local calls = last - first + 1
-      if M[QUEUED] == 0 and not learning() then
-        local now = min(calls, floor(max(0, free()) / cost))
-        grant(m, now * cost)
-        calls, first = calls - now, first + now
+  for _, name in ipairs(told) do
+    local m, text = members[name], nil
+    for i = 1, #m[SLOTS], 3 do
+      if m[SLOTS][i + 1] > m[ACKED] then
+        local s = m[SLOTS][i] .. ':' .. m[SLOTS][i + 2]
+        text = text and text .. ',' .. s or s
       end
-      if calls > 0 and ask == '' then enqueue(m, first, last, calls, cost) end
-      m[mHEARD] = last
-      if m[mQUEUED] == 0 then m[mNEXT] = last + 1 end
     end
+    news[#news + 1] = key .. ':' .. name
+    news[#news + 1] = 'g ' .. M[1] .. ' ' .. m[GRANTED] .. ' ' .. (text or '-')
   end
 end
 
--- tidy moves the line together if it is mostly holes.
-local function tidy()
-  local head, tail = M[HEAD], M[TAIL]
-  if tail - head + 1 <= 2 * M[QUEUED] + 256 then return end
-  for from = head, tail, 500 do fetchLine(from, min(tail, from + 499)) end
-  for place = head, tail do
-    local t = line[place]
+-- 10. Calls that joined the speaker's line are let in if nobody waits, or get a ticket;
+-- those that only ask, whose cost is below 0, do not.
+if speaks then
+  for i = 1, #arrived, 3 do
+    local first, last, cost = max(arrived[i], me[HEARD] + 1), arrived[i] + arrived[i + 1] - 1, arrived[i + 2]
+    local ask = cost < 0
+    if ask then cost = -cost end
+    if last > me[HEARD] then
+      local calls = last - first + 1
+      if M[QUEUED] == 0 and not learning then
+        local n = min(calls, floor(max(0, E[LIMIT] - M[HELD] - E[WITHHELD]) / cost))
+        if n > 0 then grant(me, n * cost) end
+        calls, first = calls - n, first + n
+      end
+      if calls > 0 and not ask then
+        if me[STAND] == 0 then me[NEXT] = first end
+        if me[LAST] ~= M[TAIL] or me[COST] ~= cost or me[LAST] < M[HEAD] then M[TAIL] = M[TAIL] + 1 end
+        line[M[TAIL]] = {id, last, cost, true}
+        me[LAST], me[COST] = M[TAIL], cost
+        me[STAND], M[QUEUED] = me[STAND] + calls, M[QUEUED] + calls
+      end
+      me[HEARD] = last
+      if me[STAND] == 0 then me[NEXT] = last + 1 end
+    end
+  end
+  local due = M[CLOCK] + 15 * lease
+  if me[GRANTED] > me[RETURNED] or me[STAND] > 0 or withhold > 0 then due = M[CLOCK] + giveUp end
+  if due < E[NEAREST] then settled, E[NEAREST] = true, due end
+end
+
+-- 11. A line that is mostly holes is moved together.
+if M[TAIL] - M[HEAD] + 1 > 2 * M[QUEUED] + 256 then
+  local head, tail, wanted = M[HEAD], M[TAIL], {}
+  for from = head, tail, 500 do
+    local fields = {}
+    for p = from, min(tail, from + 499) do fields[#fields + 1] = 't' .. p end
+    for i, text in ipairs(redis.call('HMGET', key, unpack(fields))) do
+      local p = from + i - 1
+      if line[p] == nil then line[p] = text and {unpackm(text)} end
+      if line[p] then wanted[#wanted + 1] = line[p][1] end
+    end
+  end
+  fetch(wanted)
+  for p = head, tail do
+    local t = line[p]
     if t then
       local m = members[t[1]]
-      remove(place)
-      if m and stands(t[1], m, t) > 0 then
+      gone[#gone + 1], line[p] = 't' .. p, false
+      if m and between(m[SPANS], m[NEXT], min(t[2], m[HEARD])) > 0 then
         M[TAIL] = M[TAIL] + 1
         line[M[TAIL]] = {t[1], t[2], t[3], true}
       end
     end
   end
-  M[HEAD] = tail + 1
-  fromTheFront()
+  M[HEAD], M[CURSOR] = tail + 1, tail + 1
 end
 
--- hush keeps in mind who was told that nobody else waits, and tells them once if
--- somebody does.
-local function hush(m, contended)
-  if m[mQUEUED] > 0 and M[CALM] ~= '-' and M[CALM] ~= id then
-    publish(key, 'c')
-    M[CALM] = '-'
+-- 12. The answer. M[CALM] is who was told that nobody else waits: once somebody does,
+-- they hear of it.
+local share = min(max(floor(E[LIMIT] / max(1, E[MEMBERS])), minShare), E[LIMIT])
+local contended = M[QUEUED] > (me and me[STAND] or 0) or E[LIMIT] - M[HELD] - E[WITHHELD] < 0
+if speaks then
+  me[SHARE] = share
+  if me[STAND] > 0 and M[CALM] ~= '' and M[CALM] ~= id then
+    news[#news + 1], news[#news + 2], M[CALM] = key, 'c', ''
   end
-  if contended then
-    if M[CALM] == id then M[CALM] = '-' end
-  else
-    M[CALM] = (M[CALM] == '-' or M[CALM] == id) and id or '*'
-  end
-end
-
-local function reply(m, newer, lost)
-  local share = min(max(floor(E[LIMIT] / max(1, E[MEMBERS])), number(ARGV[18])), E[LIMIT])
-  local contended = M[QUEUED] > (m and m[mQUEUED] or 0) or free() < 0
-  local slots = '-'
-  if m and m[mSLOTS] ~= '-' then slots = string.gsub(m[mSLOTS], ':%d+:', ':') end
-  if m and newer then
-    m[mSHARE] = share
-    hush(m, contended)
-  end
-  return concat({E[EPOCH], M[CLOCK], m and m[mGRANTED] or 0, m and m[mRETURNED] or 0,
-    m and m[mHEARD] or 0, m and m[mQUEUED] or 0, lost, E[LIMIT],
-    E[VERSION], E[OVERRIDE], E[UNTIL] > 0 and E[UNTIL] - wall or 0,
-    M[HELD], M[INUSE], M[WAITING], E[MEMBERS], share, contended and 1 or 0,
-    max(0, E[LEARN] - M[CLOCK]), E[RECLAIMED], E[LOST], E[LOW], E[LOW] ~= E[HIGH] and 1 or 0,
-    slots}, ' ')
-end
-
--- bulk calls a command with arguments of which there may be many.
-local function bulk(command, args)
-  for from = 1, #args, 4000 do
-    redis.call(command, key, unpack(args, from, min(#args, from + 3999)))
+  if not contended then
+    M[CALM] = (M[CALM] == '' or M[CALM] == id) and id or '*'
+  elseif M[CALM] == id then
+    M[CALM] = ''
   end
 end
-
--- write makes it all so.
-local function write()
-  local sets, renew = {'m', concat(M, ' ')}, wipe or wall - E[RENEWED] >= 3600000 or wall < E[RENEWED]
-  local function set(field, value)
-    sets[#sets + 1] = field
-    sets[#sets + 1] = value
-  end
-  if renew then E[RENEWED], settled = wall, true end
-  if settled then set('e', '1 ' .. concat(E, ' ')) end
-  for name in pairs(dirty) do
-    if members[name] then set('i' .. name, concat(members[name], ' ')) end
-  end
-  for place, t in pairs(line) do
-    if t and t[4] then set('t' .. place, t[1] .. ' ' .. t[2] .. ' ' .. t[3]) end
-  end
-  if named == id then set('h' .. id, ARGV[20]) end
-  if named and #names > 0 then set('n', concat(names, ' ')) end
-  if named and #names == 0 then gone[#gone + 1] = 'n' end
-  if used ~= wasUsed and used ~= '' then set('u', used) end
-  if used ~= wasUsed and used == '' then gone[#gone + 1] = 'u' end
-  if wipe then redis.call('DEL', key) else bulk('HDEL', gone) end
-  bulk('HSET', sets)
-  if renew then redis.call('PEXPIRE', key, 604800000) end
-  for i = 1, #news, 2 do redis.call('PUBLISH', news[i], news[i + 1]) end
+local mine, holds = me or {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {}
+if me then
+  for i = 1, #me[SLOTS], 3 do holds[#holds + 1], holds[#holds + 2] = me[SLOTS][i], me[SLOTS][i + 2] end
 end
+local answer = pack({E[EPOCH], M[CLOCK], mine[GRANTED], mine[RETURNED], mine[HEARD], mine[STAND], missed,
+  E[LIMIT], E[VERSION], E[OVERRIDE], E[UNTIL] > 0 and E[UNTIL] - wall or 0,
+  M[HELD], M[INUSE], M[WAITING], E[MEMBERS], share, contended and 1 or 0, max(0, E[LEARN] - M[CLOCK]),
+  E[RECLAIMED], E[LOST], E[LOW], E[LOW] ~= E[HIGH] and 1 or 0, holds})
 
-local function step(spoilt)
-  load(spoilt)
-  count()
-  local m, leaving = members[id], string.find(ARGV[19], 'l', 1, true)
-  local newer = not m or number(ARGV[2]) > m[mNUMBER]
-  if not m and epoch ~= 0 and epoch < E[EPOCH] then claimed() end
-  if m and leaving and newer then
-    giveBack(m)
-    forget(id)
-    counted()
-    recount()
-    m = nil
-  elseif not m and not leaving then
-    m = join(string.find(ARGV[19], 'f', 1, true))
-  end
-  m = m or nil
-  meet()
-  limits(newer)
-  local lost = 0
-  local speaks = m and newer
-  if speaks then
-    dirty[id] = true
-    local share = withheld(m)
-    lost = figures(m)
-    standing(m)
-    resume(m, share)
-    cover(m, number(ARGV[11]))
-  end
-  lend()
-  if speaks then
-    arrived(m)
-    local d = due(m)
-    if d < E[NEAREST] then settled, E[NEAREST] = true, d end
-  end
-  tidy()
-  local answer = reply(m, newer, lost)
-  write()
-  return answer
+-- 13. Nothing was written or published until here.
+local renew = wipe or wall - E[RENEWED] >= 3600000 or wall < E[RENEWED]
+if renew then E[RENEWED], settled = wall, true end
+local sets = {'m', sub(pack(M), 2)}
+if settled then sets[3], sets[4] = 'e', sub(pack(E), 4) end
+for name in pairs(dirty) do
+  if members[name] then sets[#sets + 1], sets[#sets + 2] = 'i' .. name, sub(pack(members[name]), 4) end
 end
-
-ask()
-local ok, answer = pcall(step)
-if not ok and answer == SPOILT then
+for p, t in pairs(line) do
+  if t and t[4] then sets[#sets + 1], sets[#sets + 2] = 't' .. p, pack(t[1], t[2], t[3]) end
+end
+if me and not known then sets[#sets + 1], sets[#sets + 2] = 'h' .. id, host end
+if named and #names > 0 then sets[#sets + 1], sets[#sets + 2] = 'n', table.concat(names, ' ') end
+if named and #names == 0 then gone[#gone + 1] = 'n' end
+if used ~= wasUsed and used ~= '' then sets[#sets + 1], sets[#sets + 2] = 'u', used end
+if used ~= wasUsed and used == '' then gone[#gone + 1] = 'u' end
+if wipe then
   redis.call('DEL', key)
-  settled, wipe, members, dirty, spans, line, news, gone, names, named = false, false, {}, {}, {}, {}, {}, {}, nil, nil
-  ok, answer = pcall(step, true)
+else
+  for from = 1, #gone, 4000 do redis.call('HDEL', key, unpack(gone, from, min(#gone, from + 3999))) end
 end
-if not ok then error(answer, 0) end
+for from = 1, #sets, 4000 do redis.call('HSET', key, unpack(sets, from, min(#sets, from + 3999))) end
+if renew then redis.call('PEXPIRE', key, 604800000) end
+for i = 1, #news, 2 do redis.call('PUBLISH', news[i], news[i + 1]) end
 return answer

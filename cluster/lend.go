@@ -108,12 +108,8 @@ func (s *step) mayHave(m *member, cost int) int {
 func (w *walk) tell() {
 	for _, name := range w.names {
 		m := w.members[name]
-		text := fmt.Appendf(nil, "g %d %d ", w.epoch, m.granted)
-		news := m.slotsAbove(m.acked)
-		if len(news) == 0 {
-			text = append(text, '-')
-		}
-		w.publish(ChannelOf(w.key, name), string(appendSlots(text, news)))
+		text := fmt.Sprintf("g %d %d %s", w.epoch, m.granted, slotsText(m.slotsAbove(m.acked)))
+		w.publish(ChannelOf(w.key, name), text)
 	}
 }
 

@@ -12,7 +12,7 @@ type override struct {
 func (o override) shown(wall int64) Override {
 	shown := Override{Version: o.version, Limit: o.limit}
 	if o.until > 0 {
-		shown.For = toDuration(o.until - wall)
+		shown.For = fromMillis(o.until - wall)
 	}
 	return shown
 }

@@ -1,9 +1,6 @@
 package cluster
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // member is an instance as the ledger knows it.
 type member struct {
@@ -72,21 +69,15 @@ func (m *member) due() int64 {
 	return m.forgotten()
 }
 
-// recognise finds who speaks, lets it in, or lets it go.
+// recognise finds who speaks, or lets it in.
 func (s *step) recognise() {
 	m := s.members[s.r.Instance]
-	s.newer = m == nil || s.r.Number > m.number
 	if m == nil && s.r.Epoch != 0 && s.r.Epoch < s.epoch {
 		s.claimed()
 	}
-	switch {
-	case m != nil && s.r.Leaving && s.newer:
-		s.giveBack(m)
-		s.forget(m)
-		s.recount()
-		m = nil
-	case m == nil && !s.r.Leaving:
+	if m == nil && !s.r.Leaving {
 		m = s.join()
+		s.joined = true
 	}
 	s.m = m
 	s.meet()
@@ -133,54 +124,53 @@ func (s *step) giveBack(m *member) {
 	m.next, m.spans = m.heard+1, nil
 }
 
-func (s *step) forget(m *member) {
-	for name, other := range s.members {
-		if other == m {
-			delete(s.members, name)
-			s.names = slices.DeleteFunc(s.names, func(n string) bool { return n == name })
-		}
-	}
-	s.counted()
-}
-
-// count looks at everybody if something may be due, or counts otherwise from now on.
+// count counts anew if something may be due, or who speaks leaves or is configured
+// otherwise.
 func (s *step) count() {
 	m := s.members[s.r.Instance]
-	if m != nil && s.r.Number > m.number && m.limit != s.r.Limit {
+	s.newer = m == nil || s.r.Number > m.number
+	says := m != nil && s.newer
+	if says && (s.r.Leaving || m.limit != s.r.Limit) {
 		m.limit = s.r.Limit
 	} else if s.clock < s.nearest {
 		return
 	}
-	s.recount()
+	leaves := ""
+	if says && s.r.Leaving {
+		leaves = s.r.Instance
+	}
+	s.recount(leaves)
 }
 
-// recount gives up and forgets whoever is due, and adds up what the others have.
-func (s *step) recount() {
-	before := len(s.names)
-	for _, name := range slices.Clone(s.names) {
+// recount gives up and forgets whoever is due or leaves, and adds up what the others
+// have.
+func (s *step) recount(leaves string) {
+	before := s.names
+	s.names, s.withheld, s.nearest = nil, 0, s.clock+membership*s.lease
+	for _, name := range before {
 		m := s.members[name]
-		if !m.gone && m.busy() && s.clock >= m.givenUp() {
+		due := !m.gone && m.busy() && s.clock >= m.givenUp()
+		if due && name != leaves {
 			s.reclaimed += uint64(m.held())
+		}
+		if due || name == leaves {
 			s.giveBack(m)
 			m.gone = true
 		}
-		if (m.gone || !m.busy()) && s.clock >= m.forgotten() {
+		if name == leaves || (m.gone || !m.busy()) && s.clock >= m.forgotten() {
 			delete(s.members, name)
-			s.names = slices.DeleteFunc(s.names, func(n string) bool { return n == name })
+			continue
 		}
-	}
-	s.withheld, s.nearest = 0, s.clock+membership*s.lease
-	for i, name := range s.names {
-		m := s.members[name]
-		if i == 0 {
+		if len(s.names) == 0 {
 			s.low, s.high = m.limit, m.limit
 		}
+		s.names = append(s.names, name)
 		s.low, s.high = min(s.low, m.limit), max(s.high, m.limit)
 		s.withheld += m.withheld(s.clock)
 		s.nearest = min(s.nearest, m.due())
 	}
 	s.line.fromTheFront()
-	if len(s.names) != before {
+	if len(s.names) != len(before) {
 		s.counted()
 	}
 }

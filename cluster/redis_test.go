@@ -15,8 +15,8 @@ import (
 
 // side is a ledger to which a history happens: the model, or the script on Redis.
 type side interface {
-	// exchange takes a step and returns the reply as it is on the wire.
-	exchange(f facts, r *cluster.Request) (string, []cluster.Message)
+	// exchange takes a step.
+	exchange(f facts, r *cluster.Request) (cluster.Reply, []cluster.Message)
 	// fields returns all that is kept.
 	fields() map[string]string
 	// wipe deletes everything; spoil makes it unreadable, in one of several ways.
@@ -27,9 +27,8 @@ type side interface {
 // model is the ledger in Go.
 type model struct{ l cluster.Ledger }
 
-func (m *model) exchange(f facts, r *cluster.Request) (string, []cluster.Message) {
-	reply, messages := m.l.Exchange(f.server(r.Key), r)
-	return reply.String(), messages
+func (m *model) exchange(f facts, r *cluster.Request) (cluster.Reply, []cluster.Message) {
+	return m.l.Exchange(f.server(r.Key), r)
 }
 
 func (m *model) fields() map[string]string { return m.l.Fields() }
@@ -60,18 +59,22 @@ func newOnRedis(t testing.TB, server *redistest.Server, key string) *onRedis {
 // globbed keeps a key from being a pattern.
 var globbed = strings.NewReplacer("[", `\[`, "*", `\*`, "?", `\?`)
 
-func (s *onRedis) exchange(f facts, r *cluster.Request) (string, []cluster.Message) {
+func (s *onRedis) exchange(f facts, r *cluster.Request) (cluster.Reply, []cluster.Message) {
 	args := append([]string{"EVALSHA", s.sha, "1", s.key}, r.Args("")...)
 	s.syncs++
 	sync := strconv.Itoa(s.syncs)
 	s.talk.send(append(args, f.String())...)
 	s.talk.send("PUBLISH", s.key, "sync "+sync)
-	reply := s.talk.read()
+	answer := s.talk.read()
 	s.talk.read()
-	if err, failed := reply.(error); failed {
+	if err, failed := answer.(error); failed {
 		s.t.Fatalf("the script fails: %v\non %q", err, append(args, f.String()))
 	}
-	return reply.(string), s.heard("sync " + sync)
+	reply, err := cluster.ParseReply(answer.(string))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return reply, s.heard("sync " + sync)
 }
 
 // heard returns what was published up to a last message.
@@ -109,11 +112,11 @@ func (s *onRedis) spoil(way int) {
 	case 2:
 		s.talk.do("HSET", s.key, "m", "garbage")
 	case 3:
-		s.talk.do("HSET", s.key, "e", strings.Replace(kept["e"], "1 ", "9 ", 1))
+		s.talk.do("HSET", s.key, "e", "\x09"+kept["e"][1:])
 	case 4:
 		s.talk.do("HDEL", s.key, "m")
 	case 5:
-		s.talk.do("HSET", s.key, "e", kept["e"]+" -7")
+		s.talk.do("HSET", s.key, "e", kept["e"]+"\x07")
 	}
 }
 

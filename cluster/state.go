@@ -1,14 +1,13 @@
 package cluster
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
 
-// The fields of the hash that the script keeps: two of the ledger itself, of which the
-// second changes with nearly every step; the members' names and the slots that are held;
-// and for each member, host and ticket one that begins with its letter.
+// The fields of the hash that the script keeps: what settles and what moves with every
+// step; the members' names and the slots that are held; and for each member, host and
+// ticket one that begins with its letter.
 const (
 	settledField = "e"
 	movingField  = "m"
@@ -17,7 +16,7 @@ const (
 	memberLetter = "i"
 	hostLetter   = "h"
 	placeLetter  = "t"
-	layout       = 1 // of all that, the first word of the settled field
+	layout       = 1 // of all that, the first part of the settled field
 )
 
 // ParseState reads what the script keeps for one gate: all fields of its key. Times in
@@ -37,15 +36,15 @@ func ParseState(kept map[string]string) (State, error) {
 func (l *Ledger) State() State {
 	st := State{
 		Epoch: l.epoch, Limit: l.limit, Override: l.override.shown(l.wall),
-		Held: l.held, Queued: l.line.queued, Learning: toDuration(max(0, l.learn-l.clock)),
+		Held: l.held, Queued: l.line.queued, Learning: fromMillis(max(0, l.learn-l.clock)),
 		Reclaimed: l.reclaimed, LostTotal: l.lostTotal,
 	}
 	for _, name := range l.names {
 		m := l.members[name]
 		st.Members = append(st.Members, Member{
 			ID: name, Host: m.host, Held: m.held(), InUse: m.inUse, Waiting: m.waiting,
-			Limit: m.limit, Oldest: toDuration(m.oldest),
-			Seen: toDuration(l.clock - m.seen), Lease: toDuration(m.seen + m.lease - l.clock),
+			Limit: m.limit, Oldest: fromMillis(m.oldest),
+			Seen: fromMillis(l.clock - m.seen), Lease: fromMillis(m.seen + m.lease - l.clock),
 		})
 	}
 	return st
@@ -66,24 +65,35 @@ func (l *Ledger) Fields() map[string]string {
 		kept[usedField] = bits(l.used)
 	}
 	for name, m := range l.members {
-		kept[memberLetter+name] = m.String()
+		kept[memberLetter+name] = m.kept()
 		kept[hostLetter+name] = m.host
 	}
 	for place, t := range l.line.tickets {
-		kept[placeLetter+strconv.FormatInt(place, 10)] = fmt.Sprintf("%s %d %d", t.instance, t.last, t.cost)
+		var p packed
+		p.str(t.instance)
+		p.ints(int64(t.last), int64(t.cost))
+		kept[placeLetter+strconv.FormatInt(place, 10)] = string(p)
 	}
 	return kept
 }
 
 func (l *Ledger) settled() string {
-	return spaced(layout, l.epoch, orDash(l.identity), l.learn, int(l.cold), l.renewed,
-		l.override.version, l.override.limit, l.override.until, l.limit, l.low, l.high,
-		len(l.names), l.withheld, l.nearest, l.reclaimed, l.lostTotal)
+	var p packed
+	p.ints(layout, int64(l.epoch))
+	p.str(l.identity)
+	p.ints(l.learn, int64(l.cold), l.renewed,
+		int64(l.override.version), int64(l.override.limit), l.override.until,
+		int64(l.limit), int64(l.low), int64(l.high), int64(len(l.names)), int64(l.withheld),
+		l.nearest, int64(l.reclaimed), int64(l.lostTotal))
+	return string(p)
 }
 
 func (l *Ledger) moving() string {
-	return spaced(l.clock, l.wall, l.top, l.held, l.inUse, l.waiting, l.line.queued,
-		l.line.head, l.line.cursor, l.line.tail, l.fences, orDash(l.calm))
+	var p packed
+	p.ints(int64(l.epoch), l.clock, l.wall, int64(l.top), int64(l.held), int64(l.inUse), int64(l.waiting),
+		int64(l.line.queued), l.line.head, l.line.cursor, l.line.tail, int64(l.fences))
+	p.str(l.calm)
+	return string(p)
 }
 
 // The member's flags.
@@ -93,30 +103,29 @@ const (
 	flagPassed
 )
 
-// String returns the member as it is kept.
-func (m *member) String() string {
+// kept returns the member as it is kept.
+func (m *member) kept() string {
 	flags := 0
 	for flag, on := range map[int]bool{flagFenced: m.fenced, flagGone: m.gone, flagPassed: m.passed} {
 		if on {
 			flags |= flag
 		}
 	}
-	slots := make([]string, len(m.slots))
-	for i, s := range m.slots {
-		slots[i] = fmt.Sprintf("%d:%d:%s", s.Number, s.grant, appendFence(nil, s.Fence))
+	var p packed
+	p.ints(int64(m.number), int64(m.granted), int64(m.returned), int64(m.acked),
+		int64(m.inUse), int64(m.waiting), m.oldest,
+		int64(m.heard), int64(m.next), int64(m.queued), m.last, int64(m.lastCost),
+		m.seen, m.lease, int64(m.limit), m.withhold, int64(m.share), int64(flags))
+	p.list(2 * len(m.spans))
+	for _, s := range m.spans {
+		p.ints(int64(s.First), int64(s.Last))
 	}
-	return spaced(m.number, m.granted, m.returned, m.acked, m.inUse, m.waiting, m.oldest,
-		m.heard, m.next, m.queued, m.last, m.lastCost, m.seen, m.lease, m.limit, m.withhold,
-		m.share, flags, orDash(string(appendSpans(nil, m.spans))), orDash(strings.Join(slots, ",")))
-}
-
-func spaced(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
+	p.list(3 * len(m.slots))
+	for _, s := range m.slots {
+		p.ints(int64(s.Number), int64(s.grant))
+		p.str(fenceText(s.Fence))
 	}
-	return s
+	return string(p)
 }
 
 func bits(used []bool) string {
