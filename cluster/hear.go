@@ -16,6 +16,7 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 	l.store.well()
 	l.exchanges++
 	whole := l.adopt(r, &rep)
+	l.acked = l.granted
 	l.until = l.sent.Add(l.me.Lease)
 	l.last, l.lastAt, l.share = rep, now, rep.Share
 	l.heard = max(l.heard, rep.Heard)

@@ -118,7 +118,7 @@ func (s *step) reply() Reply {
 		r.Slots = append(r.Slots, slot.Slot)
 	}
 	if s.newer {
-		m.share = r.Share
+		m.share, m.told = r.Share, m.granted
 		s.hush(r.Contended)
 	}
 	return r

@@ -47,8 +47,8 @@ local HEAD, CURSOR, TAIL, FENCES, CALM = 9, 10, 11, 12, 13
 -- The parts of a member. FLAGS: 1 its slots are numbered, 2 it was given up, 4 calls of
 -- it stand in front of the line's cursor. SPANS are pairs of numbers of calls, SLOTS
 -- triples of number, grant and fence.
-local SEQ, GRANTED, RETURNED, ACKED, RUNS, WAITS, OLDEST, HEARD, NEXT, STAND = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local LAST, COST, SEEN, LEASE, LIMITED, WITHHOLD, SHARE, FLAGS, SPANS, SLOTS = 11, 12, 13, 14, 15, 16, 17, 18, 19, 20
+local SEQ, GRANTED, RETURNED, ACKED, TOLD, RUNS, WAITS, OLDEST, HEARD, NEXT, STAND = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local LAST, COST, SEEN, LEASE, LIMITED, WITHHOLD, SHARE, FLAGS, SPANS, SLOTS = 12, 13, 14, 15, 16, 17, 18, 19, 20, 21
 
 -- 1. The server. A test says what it is to be.
 local wall, up, subscribers, info
@@ -241,7 +241,7 @@ if not me and not leaving then
     if #names ~= E[MEMBERS] then spoilt() end
   end
   local heard, top = standing[#standing] or 0, M[TOP]
-  me = {0, top, top, top, 0, 0, 0, heard, heard + 1, 0, 0, 0, M[CLOCK], lease, limit, 0, 0, fenced and 1 or 0, {}, {}}
+  me = {0, top, top, top, top, 0, 0, 0, heard, heard + 1, 0, 0, 0, M[CLOCK], lease, limit, 0, 0, fenced and 1 or 0, {}, {}}
   members[id] = me
   names[#names + 1] = id
   if #names == 1 then E[LOW], E[HIGH] = limit, limit end
@@ -402,13 +402,13 @@ if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 
       local name, cost, calls = t[1], t[3], 0
       looked = looked + 1
       if not passed[name] and cost <= E[LIMIT] - E[WITHHELD] then
-        local unacked = m[GRANTED] - m[ACKED]
+        local since = m[GRANTED] - m[TOLD]
         if name == id then
           calls = stand
-        elseif unacked == 0 then
+        elseif since == 0 then
           calls = max(1, floor(4 / cost))
         else
-          calls = max(0, floor((4 - unacked) / cost))
+          calls = max(0, floor((4 - since) / cost))
         end
       end
       local n = min(stand, calls, floor(free / cost))
@@ -462,7 +462,8 @@ if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 
   end
 end
 
--- 10. Calls that joined the speaker's line are let in if nobody waits, or get a ticket;
+-- 10. Calls that joined the speaker's line are let in if nobody waits that could be
+-- served, or get a ticket;
 -- those that only ask, whose cost is below 0, do not.
 if speaks then
   for i = 1, #arrived, 3 do
@@ -471,7 +472,7 @@ if speaks then
     if ask then cost = -cost end
     if last > me[HEARD] then
       local calls = last - first + 1
-      if M[QUEUED] == 0 and not learning then
+      if not learning and me[STAND] == 0 and (M[QUEUED] == 0 or M[CURSOR] > M[TAIL]) then
         local n = min(calls, floor(max(0, E[LIMIT] - M[HELD] - E[WITHHELD]) / cost))
         if n > 0 then grant(me, n * cost) end
         calls, first = calls - n, first + n
@@ -524,7 +525,7 @@ end
 local share = min(max(floor(E[LIMIT] / max(1, E[MEMBERS])), minShare), E[LIMIT])
 local contended = M[QUEUED] > (me and me[STAND] or 0) or E[LIMIT] - M[HELD] - E[WITHHELD] < 0
 if speaks then
-  me[SHARE] = share
+  me[SHARE], me[TOLD] = share, me[GRANTED]
   if me[STAND] > 0 and M[CALM] ~= '' and M[CALM] ~= id then
     news[#news + 1], news[#news + 2], M[CALM] = key, 'c', ''
   end
@@ -534,7 +535,7 @@ if speaks then
     M[CALM] = ''
   end
 end
-local mine, holds = me or {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {}
+local mine, holds = me or {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {}
 if me then
   for i = 1, #me[SLOTS], 3 do holds[#holds + 1], holds[#holds + 2] = me[SLOTS][i], me[SLOTS][i + 2] end
 end

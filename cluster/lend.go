@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxUnacked is how many units an instance may be lent of which it has not said
-	// that it heard: one that has died gets no more.
+	// maxUnacked is how many units an instance may be lent after it last spoke: one that
+	// has died gets no more.
 	maxUnacked = 4
 	// maxWalk is how many tickets one step looks at.
 	maxWalk = 32
@@ -15,7 +15,7 @@ const (
 
 // lend lends what is free to whoever is first in line. Whole calls only: if the first
 // one costs more than is free, those behind it wait with it. Passed over is who would
-// get more than it has acknowledged, and who cannot be served under this limit.
+// be lent too much before it speaks, and who cannot be served under this limit.
 func (s *step) lend() {
 	if s.learning() {
 		return
@@ -97,11 +97,11 @@ func (s *step) mayHave(m *member, cost int) int {
 	if m == s.m {
 		return math.MaxInt
 	}
-	unacked := int(m.granted - m.acked)
-	if unacked == 0 {
+	since := int(m.granted - m.told)
+	if since == 0 {
 		return max(1, maxUnacked/cost)
 	}
-	return max(0, (maxUnacked-unacked)/cost)
+	return max(0, (maxUnacked-since)/cost)
 }
 
 // tell says to those that were lent something that they were.

@@ -110,7 +110,7 @@ func (s *step) arrived() {
 			continue
 		}
 		calls, cost := int(last-first+1), max(1, run.Cost)
-		if s.queued() == 0 && !s.learning() {
+		if s.atOnce() {
 			now := min(calls, max(0, s.free())/cost)
 			s.grant(m, now*cost)
 			calls -= now
@@ -124,6 +124,12 @@ func (s *step) arrived() {
 			m.next = last + 1
 		}
 	}
+}
+
+// atOnce says whether calls of the speaker that come now would be next: nobody waits,
+// or only calls that were passed over.
+func (s *step) atOnce() bool {
+	return !s.learning() && s.m.queued == 0 && (s.queued() == 0 || s.line.cursor > s.line.tail)
 }
 
 // enqueue puts calls at the end of the line.

@@ -47,7 +47,7 @@ func unreadable(field string, kept map[string]string, err error) error {
 func loadMember(s string) (*member, error) {
 	u := unpack(s)
 	m := &member{
-		number: u.uint(), granted: u.uint(), returned: u.uint(), acked: u.uint(),
+		number: u.uint(), granted: u.uint(), returned: u.uint(), acked: u.uint(), told: u.uint(),
 		inUse: u.int(), waiting: u.int(), oldest: u.int64(),
 		heard: u.uint(), next: u.uint(), queued: u.int(), last: u.int64(), lastCost: u.int(),
 		seen: u.int64(), lease: u.int64(), limit: u.int(), withhold: u.int64(), share: u.int(),

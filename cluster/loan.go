@@ -21,7 +21,7 @@ type loan struct {
 	granted  uint64
 	returned uint64
 	told     uint64
-	acked    uint64 // granted, as last told
+	acked    uint64 // granted, as the ledger last heard of us
 	heard    uint64 // the highest number of a call in line that the ledger has heard of
 	slots    holding
 

@@ -8,7 +8,8 @@ type member struct {
 	number   uint64 // of the last request
 	granted  uint64 // in all
 	returned uint64 // in all
-	acked    uint64 // of granted, what the instance has heard of
+	acked    uint64 // of granted, what the instance has surely heard of
+	told     uint64 // granted, as it last spoke
 	slots    []heldSlot
 
 	inUse, waiting int
@@ -88,7 +89,7 @@ func (s *step) recognise() {
 func (s *step) join() *member {
 	r := s.r
 	m := &member{
-		granted: s.top, returned: s.top, acked: s.top,
+		granted: s.top, returned: s.top, acked: s.top, told: s.top,
 		host: r.Host, limit: r.Limit, seen: s.clock, lease: s.lease, fenced: r.Fenced,
 	}
 	if n := len(r.Standing); n > 0 {

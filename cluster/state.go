@@ -112,7 +112,7 @@ func (m *member) kept() string {
 		}
 	}
 	var p packed
-	p.ints(int64(m.number), int64(m.granted), int64(m.returned), int64(m.acked),
+	p.ints(int64(m.number), int64(m.granted), int64(m.returned), int64(m.acked), int64(m.told),
 		int64(m.inUse), int64(m.waiting), m.oldest,
 		int64(m.heard), int64(m.next), int64(m.queued), m.last, int64(m.lastCost),
 		m.seen, m.lease, int64(m.limit), m.withhold, int64(m.share), int64(flags))
