@@ -84,3 +84,19 @@ func (l *loan) setTerms(now time.Time, t Terms) {
 		l.goAlone(now)
 	}
 }
+
+// Override returns the limit of the gate of that name that was set by hand, here or
+// elsewhere, with what is left of it, as last heard; false if the configured one is in
+// force.
+func (c *Cluster) Override(gate string) (o Override, ok bool) {
+	now := clock()
+	for _, s := range c.all() {
+		s.mu.Lock()
+		if s.gate == gate && !s.loan.leaving {
+			o = s.loan.overrideAt(now)
+			ok = o.Limit >= 0
+		}
+		s.mu.Unlock()
+	}
+	return o, ok
+}

@@ -84,6 +84,7 @@ func (s *Server) leave(run *servers, cut context.CancelFunc) (code int) {
 	_ = run.control.Close() // it has nothing to finish
 	run.done.Wait()
 	s.dropOverrides()
+	s.close()
 	s.state.Load().proxy.Close()
 	if code == 0 {
 		s.logger().Info("drained; bye")

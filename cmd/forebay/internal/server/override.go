@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"example.com/forebay"
+	"example.com/forebay/cluster"
 	"example.com/forebay/cmd/forebay/internal/admin"
 )
 
@@ -17,10 +19,13 @@ type override struct {
 	until time.Time // zero: until cleared or reloaded
 	why   string
 	timer *time.Timer // nil without an end
+
+	shared *forebay.Gate // whose cluster it is for; nil: it is for this program alone
 }
 
 // SetOverride puts a limit in force in place of the configured one, 0 to close the
-// gate: for d, or if d is 0 until it is cleared or the configuration is reloaded.
+// gate: for d, or if d is 0 until it is cleared or the configuration is reloaded. That
+// of a gate in a cluster is in force for all programs, and ends for all.
 func (s *Server) SetOverride(gate string, n int, d time.Duration, why string) error {
 	s.reloading.Lock() // a reload changes limits too
 	defer s.reloading.Unlock()
@@ -30,11 +35,17 @@ func (s *Server) SetOverride(gate string, n int, d time.Duration, why string) er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := g.SetLimit(n); err != nil {
-		return err
-	}
 	now := time.Now()
 	o := &override{gate: gate, units: n, was: limit(s.Config().Gate(gate)), since: now, why: why}
+	if isShared(g) {
+		o.shared = g
+		err = g.SetClusterLimit(n, d)
+	} else {
+		err = g.SetLimit(n)
+	}
+	if err != nil {
+		return err
+	}
 	if old := s.overrides[gate]; old != nil {
 		s.dropLocked(old)
 	}
@@ -47,21 +58,27 @@ func (s *Server) SetOverride(gate string, n int, d time.Duration, why string) er
 	return nil
 }
 
-// ClearOverride puts the configured limit in force again.
+// ClearOverride puts the configured limit in force again; in a cluster also if another
+// program has set the override.
 func (s *Server) ClearOverride(gate string) error {
-	if _, err := s.gate(gate); err != nil {
+	g, err := s.gate(gate)
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	o := s.overrides[gate]
 	s.mu.Unlock()
+	if isShared(g) {
+		err = g.SetClusterLimit(-1, 0)
+	}
 	if o != nil {
 		s.endOverride(o)
 	}
-	return nil
+	return err
 }
 
-// endOverride ends an override unless another has taken its place.
+// endOverride ends an override unless another has taken its place. That of a cluster
+// ends there by itself, and what has taken its place there is not known here.
 func (s *Server) endOverride(o *override) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -71,9 +88,12 @@ func (s *Server) endOverride(o *override) {
 		return
 	}
 	s.dropLocked(o)
-	g, err := s.gate(o.gate)
-	if err == nil {
-		err = g.SetLimit(o.was)
+	var err error
+	if o.shared == nil {
+		var g *forebay.Gate
+		if g, err = s.gate(o.gate); err == nil {
+			err = g.SetLimit(o.was)
+		}
 	}
 	s.logger().Warn("limit as configured again", "gate", o.gate, "limit", o.was, "error", err)
 }
@@ -85,17 +105,56 @@ func (s *Server) dropLocked(o *override) {
 	delete(s.overrides, o.gate)
 }
 
-// Overrides returns those in force, by gate.
+// Overrides returns those in force, by gate: those that were set here, and what is
+// known of those that another program of the cluster has set.
 func (s *Server) Overrides() []admin.Override {
+	st := s.state.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []admin.Override
 	for _, o := range s.overrides {
-		all = append(all, admin.Override{
-			Gate: o.gate, MaxInFlight: o.units, Was: o.was, Since: o.since, Until: o.until, Why: o.why,
-		})
+		if o.shared == nil || st.overriddenTo(o.gate, o.units) {
+			all = append(all, admin.Override{
+				Gate: o.gate, MaxInFlight: o.units, Was: o.was, Since: o.since, Until: o.until, Why: o.why,
+			})
+		}
+	}
+	for _, o := range st.overridden() {
+		if !slices.ContainsFunc(all, func(own admin.Override) bool { return own.Gate == o.Gate }) {
+			all = append(all, o)
+		}
 	}
 	slices.SortFunc(all, func(a, b admin.Override) int { return cmp.Compare(a.Gate, b.Gate) })
+	return all
+}
+
+// overriddenTo reports whether a gate's cluster has that limit in force by hand.
+func (st *state) overriddenTo(gate string, n int) bool {
+	o, ok := st.override(gate)
+	return ok && o.Limit == n
+}
+
+func (st *state) override(gate string) (cluster.Override, bool) {
+	if st.shared == nil {
+		return cluster.Override{}, false
+	}
+	return st.shared.cluster.Override(gate)
+}
+
+// overridden returns the limits that somebody in the cluster has set by hand.
+func (st *state) overridden() (all []admin.Override) {
+	for i := range st.cfg.Gates {
+		c := &st.cfg.Gates[i]
+		o, ok := st.override(c.Name)
+		if !ok {
+			continue
+		}
+		own := admin.Override{Gate: c.Name, MaxInFlight: o.Limit, Was: limit(c), Why: "set at another program of the cluster"}
+		if o.For > 0 {
+			own.Until = time.Now().Add(o.For)
+		}
+		all = append(all, own)
+	}
 	return all
 }
 

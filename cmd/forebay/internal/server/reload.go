@@ -68,9 +68,11 @@ func (s *Server) reloadOnce() error {
 		return err
 	}
 	if err := s.log.Reconfigure(logOptions(cfg.Log)); err != nil {
+		s.discard(now, old)
 		return err
 	}
 	if err := s.apply(old, now); err != nil {
+		s.discard(now, old)
 		return err
 	}
 	if err := s.show(old, now); err != nil {
@@ -89,33 +91,67 @@ func (s *Server) apply(old, now *state) error {
 	defer s.mu.Unlock()
 	for i := range now.cfg.Gates {
 		c := &now.cfg.Gates[i]
-		g := now.gate(c.Name)
-		o := s.overrides[c.Name]
-		if o != nil && o.until.IsZero() {
-			s.dropLocked(o)
-			s.logger().Warn("limit as configured again", "gate", c.Name, "limit", limit(c), "was_set_to", o.units, "why", o.why, "by", "reload")
-			o = nil
+		if o := s.overrides[c.Name]; o != nil && (o.until.IsZero() || !now.has(old.gate(c.Name))) {
+			s.takeBackLocked(o, c)
 		}
-		want := limit(c)
-		if o != nil {
-			o.was = want
-			want = o.units
+		apply := s.applyLocked
+		if c.Terms != nil {
+			apply = s.applySharedLocked
 		}
-		switch {
-		case changed(old.cfg.Gate(c.Name), c):
-			if err := g.ReconfigureAt(s.gateConfig(*c), want); err != nil {
-				return err
-			}
-		case g.Stats().Capacity != want:
-			if err := g.SetLimit(want); err != nil {
-				return err
-			}
+		if err := apply(old, now, c); err != nil {
+			return err
 		}
 	}
 	for name, o := range s.overrides {
 		if now.gate(name) == nil {
 			s.dropLocked(o)
 		}
+	}
+	return nil
+}
+
+// takeBackLocked ends an override that does not outlive a reload.
+func (s *Server) takeBackLocked(o *override, c *config.Gate) {
+	s.dropLocked(o)
+	if o.shared != nil {
+		_ = o.shared.SetClusterLimit(-1, 0) // it is of a cluster, and below 0 is right
+	}
+	s.logger().Warn("limit as configured again", "gate", c.Name, "limit", limit(c), "was_set_to", o.units, "why", o.why, "by", "reload")
+}
+
+// applyLocked changes a gate whose limit is this program's own.
+func (s *Server) applyLocked(old, now *state, c *config.Gate) error {
+	g, want := now.gate(c.Name), limit(c)
+	if o := s.overrides[c.Name]; o != nil {
+		o.was = want
+		want = o.units
+	}
+	switch {
+	case changed(old.cfg.Gate(c.Name), c):
+		return g.ReconfigureAt(s.gateConfig(*c), want)
+	case g.Stats().Capacity != want:
+		return g.SetLimit(want)
+	}
+	return nil
+}
+
+// applySharedLocked changes a gate whose limit is that of a cluster. What is in force
+// there, an override included, is not for this program alone to say.
+func (s *Server) applySharedLocked(old, now *state, c *config.Gate) error {
+	g, was := now.gate(c.Name), old.cfg.Gate(c.Name)
+	if o := s.overrides[c.Name]; o != nil {
+		o.was = limit(c)
+	}
+	if !old.has(g) {
+		return nil // it was made as it is wanted
+	}
+	if *was.Terms != *c.Terms {
+		if err := now.shared.cluster.SetTerms(c.Name, *c.Terms); err != nil {
+			return err
+		}
+	}
+	if changed(was, c) {
+		return g.ReconfigureAt(s.gateConfig(*c), limit(c))
 	}
 	return nil
 }

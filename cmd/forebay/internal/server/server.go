@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,9 @@ type Options struct {
 	Load func() (*config.Config, error)
 	// Version is shown to operators.
 	Version string
+	// OpenStore opens the store of the cluster that a configuration describes. Nil:
+	// the Redis that it names.
+	OpenStore func(config.Cluster) (Store, error)
 	// Started is called once both listeners answer, with their addresses. Nil: nobody
 	// wants to know.
 	Started func(listen, admin string)
@@ -38,6 +42,10 @@ type Server struct {
 
 	running crowd // requests on the data port
 	health  *admin.Health
+
+	exit       context.Context // ends when everything has been drained
+	exits      context.CancelFunc
+	departures sync.WaitGroup // of gates from their cluster
 
 	reloading sync.Mutex // guards what changes gates: reloads, overrides, drains; one at a time
 
@@ -63,15 +71,26 @@ func New(o Options) (*Server, error) {
 		opts: o, log: log, metrics: telemetry.NewMetrics(log), started: time.Now(),
 		running: newCrowd(), overrides: map[string]*override{},
 	}
+	s.exit, s.exits = context.WithCancel(context.Background())
 	st, err := s.build(cfg, nil)
-	if err != nil {
-		return nil, errors.Join(err, log.Close())
+	if err == nil {
+		err = s.show(nil, st)
 	}
-	if err := s.show(nil, st); err != nil {
+	if err != nil {
+		s.close()
 		return nil, errors.Join(err, log.Close())
 	}
 	s.health = admin.NewHealth(s)
 	return s, nil
+}
+
+// close leaves the cluster, and waits for whoever is about to.
+func (s *Server) close() {
+	s.exits()
+	if st := s.state.Load(); st != nil {
+		s.end(st.shared, s.exit)
+	}
+	s.departures.Wait()
 }
 
 func logOptions(l config.Log) telemetry.Options {

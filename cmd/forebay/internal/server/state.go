@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 // around the gates that stay.
 type state struct {
 	cfg     *config.Config
+	shared  *shared         // nil: every limit is this program's own
 	gates   []*forebay.Gate // in the order of the configuration
 	groups  *forebay.Groups
 	proxy   *proxy.Handler
@@ -23,48 +25,79 @@ type state struct {
 
 // build returns the state of a configuration. Gates that old has by the same name
 // stay; what is to change about them is changed by [Server.apply], not here, so that
-// a mistake found later leaves them alone.
+// a mistake found later leaves them alone. What it has begun it ends on error.
 func (s *Server) build(cfg *config.Config, old *state) (*state, error) {
-	st := &state{cfg: cfg}
-	for _, c := range cfg.Gates {
-		g := old.gate(c.Name)
-		if g == nil {
+	sh, err := s.sharedFor(cfg, old)
+	if err != nil {
+		return nil, err
+	}
+	st := &state{cfg: cfg, shared: sh}
+	if err := s.fill(st, old); err != nil {
+		s.discard(st, old)
+		return nil, err
+	}
+	return st, nil
+}
+
+// fill gives a state its gates, and the way through them.
+func (s *Server) fill(st, old *state) error {
+	for _, c := range st.cfg.Gates {
+		g := old.sameGate(c)
+		if g == nil && c.Terms == nil {
 			g = s.retiredGate(c.Name)
 		}
 		if g == nil {
 			var err error
-			if g, err = s.newGate(c); err != nil {
-				return nil, err
+			if g, err = s.newGate(st.shared, c); err != nil {
+				return err
 			}
 		}
 		st.gates = append(st.gates, g)
 	}
 	var err error
-	st.groups, err = cfg.Groups(st.gate, s.log.Observer(), s.metrics.Gates)
+	st.groups, err = st.cfg.Groups(st.gate, s.log.Observer(), s.metrics.Gates)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	st.proxy = old.sameProxy(cfg)
+	st.proxy = old.sameProxy(st.cfg)
 	if st.proxy == nil {
-		pc := proxyConfig(cfg)
+		pc := proxyConfig(st.cfg)
 		pc.Done = s.ended
 		st.proxy = proxy.New(pc)
 	}
 	st.handler = s.handler(st)
-	return st, nil
+	return nil
+}
+
+// discard gives up a state that does not come into force: what it has joined it leaves.
+func (s *Server) discard(st, old *state) {
+	var fresh []*forebay.Gate
+	for _, g := range st.gates {
+		if old == nil || !old.has(g) {
+			fresh = append(fresh, g)
+		}
+	}
+	s.departed(st.shared, fresh, old == nil || old.shared != st.shared)
 }
 
 // newGate makes a gate. If it is to be closed, or everybody is refused just now, it is
 // so before anybody can come to it.
-func (s *Server) newGate(c config.Gate) (*forebay.Gate, error) {
-	g, err := forebay.New(s.gateConfig(c))
+func (s *Server) newGate(sh *shared, c config.Gate) (*forebay.Gate, error) {
+	fc := s.gateConfig(c)
+	if c.Terms != nil {
+		fc.Cluster = sh.cluster.With(*c.Terms)
+	}
+	g, err := forebay.New(fc)
 	if err != nil {
 		return nil, err
 	}
 	if s.Draining() {
 		startDrain(g)
 	}
-	return g, g.SetLimit(limit(&c))
+	if c.Closed {
+		err = g.ReconfigureAt(fc, 0)
+	}
+	return g, err
 }
 
 // gateConfig is what the library is given: the program always tracks, so that it can
@@ -86,6 +119,17 @@ func (st *state) gate(name string) *forebay.Gate {
 		}
 	}
 	return nil
+}
+
+// sameGate returns the gate of that name, if its limit is or is not of a cluster as c
+// wants it: a gate cannot join one or leave it while it runs, but another may take its
+// place.
+func (st *state) sameGate(c config.Gate) *forebay.Gate {
+	g := st.gate(c.Name)
+	if g == nil || isShared(g) != (c.Terms != nil) {
+		return nil
+	}
+	return g
 }
 
 // sameProxy returns the proxy if cfg asks for the same one, with its connections.
@@ -145,6 +189,7 @@ func (s *Server) show(old, now *state) error {
 		gone := slices.DeleteFunc(slices.Clone(old.gates), now.has)
 		s.metrics.Gates.Unwatch(gone...)
 		s.retire(gone, now)
+		s.departed(old.shared, gone, now.shared != old.shared)
 	}
 	return s.metrics.Gates.Watch(now.gates...)
 }
@@ -168,7 +213,7 @@ func (s *Server) retiredGate(name string) *forebay.Gate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.retired {
-		if g.Name() == name {
+		if g.Name() == name && !isShared(g) {
 			return g
 		}
 	}
@@ -193,23 +238,50 @@ func limit(c *config.Gate) int {
 
 // checkFixed names what a reload cannot change: what net/http is given at the start.
 func checkFixed(old, now *config.Config) error {
+	const remedy = "restart the program to change it"
 	var problems config.Problems
 	fixed := func(key, was, is string) {
 		if was != is {
-			at := now.At(key)
-			problems = append(problems, config.Problem{
-				File: now.Path, Line: at.Line, Col: at.Col,
-				What:   fmt.Sprintf("%s is %s, and a reload cannot change it from %s", key, is, was),
-				Remedy: "restart the program to change it",
-			})
+			problems = append(problems, cannotChange(now, key, fmt.Sprintf("is %s, and a reload cannot change it from %s", is, was), remedy))
 		}
 	}
 	fixed("listen", old.Listen.Address, now.Listen.Address)
 	fixed("admin", old.Admin.Address, now.Admin.Address)
 	fixed("timeouts.read_header", old.Timeouts.ReadHeader.String(), now.Timeouts.ReadHeader.String())
 	fixed("timeouts.idle", old.Timeouts.Idle.String(), now.Timeouts.Idle.String())
+	if old.Cluster != nil && now.Cluster != nil {
+		problems = append(problems, checkCluster(old.Cluster, now)...)
+	}
 	if len(problems) > 0 {
 		return problems
 	}
 	return nil
+}
+
+func cannotChange(now *config.Config, key, what, remedy string) config.Problem {
+	at := now.At(key)
+	return config.Problem{File: now.Path, Line: at.Line, Col: at.Col, What: key + " " + what, Remedy: remedy}
+}
+
+// checkCluster names what a reload cannot change about a cluster. Who has gone to
+// another store, or has another name there, shares nothing with those who have not yet.
+func checkCluster(old *config.Cluster, now *config.Config) (problems config.Problems) {
+	const one, all = "restart the program to change it", "stop all programs that share it before the first one starts with it"
+	c, redis := now.Cluster, "cluster.redis"
+	if c.RedisFile != "" {
+		redis = "cluster.redis_file"
+	}
+	fixed := func(key, was, is, remedy string) {
+		if was != is {
+			problems = append(problems, cannotChange(now, key, fmt.Sprintf("is %s, and a reload cannot change it from %s", is, was), remedy))
+		}
+	}
+	fixed(redis, old.Redis.String(), c.Redis.String(), all)
+	fixed("cluster.name", old.Name, c.Name, all)
+	fixed("cluster.lease", old.Lease.String(), c.Lease.String(), one)
+	fixed("cluster.host", cmp.Or(old.Host, "that of the machine"), cmp.Or(c.Host, "that of the machine"), one)
+	if c.Redis != old.Redis && c.Redis.String() == old.Redis.String() {
+		problems = append(problems, cannotChange(now, redis, "has another password, and a reload cannot change that", one))
+	}
+	return problems
 }
