@@ -16,6 +16,7 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
+	github.com/redis/rueidis v1.0.79 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	modernc.org/libc v1.80.1 // indirect
@@ -25,6 +26,7 @@ require (
 )
 
 require (
+	example.com/forebay/contrib/redisstore v0.0.0
 	example.com/forebay/examples/shop v0.0.0
 	github.com/KimMachineGun/automemlimit v1.0.1
 	github.com/alecthomas/kong v1.17.0
@@ -48,3 +50,5 @@ replace (
 )
 
 replace example.com/forebay/examples/shop => ../../examples/shop
+
+replace example.com/forebay/contrib/redisstore => ../../contrib/redisstore

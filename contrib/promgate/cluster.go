@@ -54,9 +54,9 @@ func clusterMetrics() []clusterMetric {
 			func(c *forebay.ClusterStats) float64 { return float64(c.Epoch) }),
 		gauge("forebay_cluster_learning_seconds", "Time until the store lends again after its state was lost; 0: it lends.",
 			func(c *forebay.ClusterStats) float64 { return float64(c.LearningMS) / 1000 }),
-		counter("forebay_cluster_exchanges_total", "Words of this instance with the store.",
+		counter("forebay_cluster_exchanges_total", "Exchanges of this instance with the store.",
 			func(c *forebay.ClusterStats) float64 { return float64(c.Exchanges) }),
-		counter("forebay_cluster_failures_total", "Words of this instance with the store that failed, or took too long.",
+		counter("forebay_cluster_failures_total", "Exchanges of this instance with the store that failed, or took too long.",
 			func(c *forebay.ClusterStats) float64 { return float64(c.Failures) }),
 		counter("forebay_cluster_reclaimed_total", "Units taken back from instances that died, in this epoch. The same from each.",
 			func(c *forebay.ClusterStats) float64 { return float64(c.Reclaimed) }),
@@ -86,7 +86,7 @@ func newMode() *prometheus.Desc {
 func newExchanges() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "forebay_cluster_exchange_seconds",
-		Help:    "Time of one word with the store, those that failed included. Only of a store that is given to Exchanges.",
+		Help:    "Time of one exchange with the store, those that failed included. Only of a store that is given to Exchanges.",
 		Buckets: exchangeBuckets,
 	}, []string{"gate"})
 }

@@ -23,7 +23,7 @@ var clockFiles = map[string]string{
 	"cmd/forebay/internal/server/server.go":   "the program says since when it runs",
 	"forebaytest/stopwatch.go":                "the conformance suite measures virtual time",
 	"contrib/promgate/collector.go":           "a scrape stamps when it looks",
-	"contrib/promgate/cluster.go":             "how long a word with the store takes",
+	"contrib/promgate/cluster.go":             "how long an exchange with the store takes",
 }
 
 // pureDirs decide and nothing else: time comes in as an argument, and whoever

@@ -20,7 +20,7 @@ var floors = []struct {
 	{"internal/feed", 0},
 	{"adaptive", 2},
 	{"cluster", 2},
-	{"forebaytest", 3}, // knows the interfaces that it checks: gate, limiter, store
+	{"forebaytest", 3},          // knows the interfaces that it checks: gate, limiter, store
 	{"internal/redisledger", 3}, // half of every store on Redis
 	{"contrib/*", 4},
 	{"cmd/*/internal", 5},

@@ -30,6 +30,7 @@ func (bare) Reload(context.Context) error                         { return nil }
 func (bare) Drain()                                               {}
 func (bare) Resume()                                              {}
 func (bare) Draining() bool                                       { return false }
+func (bare) Away(string) string                                   { return "" }
 func (bare) Info() admin.Info                                     { return admin.Info{} }
 func (bare) SetOverride(string, int, time.Duration, string) error { return nil }
 func (bare) ClearOverride(string) error                           { return nil }

@@ -7,8 +7,8 @@ import (
 	"example.com/forebay"
 )
 
-// Health tells whether the gates in force refuse, as [forebay.Health] does, over
-// reloads that bring and take gates. Make one with [NewHealth]; it is an
+// Health tells whether the gates in force refuse, as [forebay.Health] does, or have to
+// do without their cluster's store, over reloads that bring and take gates. Make one with [NewHealth]; it is an
 // http.Handler, for a route of the data port for instance, and safe for concurrent
 // use.
 //
@@ -55,8 +55,14 @@ func (h *Health) inForce(gates []*forebay.Gate) []*forebay.Health {
 func (h *Health) Report() forebay.Report {
 	rep := forebay.Report{Status: statusOK, Gates: []forebay.GateHealth{}}
 	for _, one := range h.inForce(h.program.Gates()) {
-		got := one.Report()
-		rep.Gates = append(rep.Gates, got.Gates...)
+		got := one.Report().Gates[0]
+		if why := h.program.Away(got.Name); why != "" {
+			got.Why = why
+			if got.Status == statusOK {
+				got.Status = statusDegraded
+			}
+		}
+		rep.Gates = append(rep.Gates, got)
 		if got.Status == statusDraining || rep.Status == statusOK {
 			rep.Status = got.Status
 		}

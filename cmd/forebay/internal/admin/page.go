@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -50,6 +51,12 @@ func shownLimit(st gateStats, overrides []Override) string {
 	if st.Draining {
 		limit += ", draining"
 	}
+	if st.Cluster != nil {
+		limit += fmt.Sprintf(" over %d instances, %d run here", len(st.Cluster.Instances), st.Local.InUse)
+		if st.Cluster.Mode != "normal" {
+			limit += ", " + st.Cluster.Mode
+		}
+	}
 	for _, o := range overrides {
 		if o.Gate != st.Name {
 			continue
@@ -79,9 +86,8 @@ func (a *admin) servePage(w http.ResponseWriter, r *http.Request, _ string) {
 		Endpoints                   []pageEndpoint
 	}{Version: info.Version, Status: a.health.Report().Status, ConfigPath: info.ConfigPath}
 	overrides := a.program.Overrides()
-	for _, g := range a.program.Gates() {
-		st := a.gateStats(g)
-		view.Gates = append(view.Gates, pageGate{st, url.PathEscape(g.Name()), shownLimit(st, overrides)})
+	for _, st := range a.everyGateStats() {
+		view.Gates = append(view.Gates, pageGate{st, url.PathEscape(st.Name), shownLimit(st, overrides)})
 	}
 	for _, e := range a.endpoints {
 		view.Endpoints = append(view.Endpoints, pageEndpoint{

@@ -20,11 +20,15 @@ type Program interface {
 	Resume()
 	// Draining reports whether the program admits nobody, on the way out included.
 	Draining() bool
+	// Away returns why a gate of a cluster has to do without its store, "" if it need
+	// not, or is of none.
+	Away(gate string) (why string)
 	// Info says what runs.
 	Info() Info
 	// SetOverride puts a limit in force in place of the configured one, 0 to close
 	// the gate: for d, or if d is 0 until it is cleared or the configuration is
-	// reloaded. One that is in force already is replaced.
+	// reloaded. One that is in force already is replaced. That of a gate in a cluster is
+	// for all its programs.
 	SetOverride(gate string, n int, d time.Duration, why string) error
 	// ClearOverride puts the configured limit in force again.
 	ClearOverride(gate string) error

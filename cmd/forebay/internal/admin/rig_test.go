@@ -25,6 +25,7 @@ type fakeProgram struct {
 	reloadErr error
 	setErr    error
 	reloads   int
+	away      map[string]string
 }
 
 func newGate(t *testing.T, c forebay.Config) *forebay.Gate {
@@ -82,6 +83,12 @@ func (p *fakeProgram) Draining() bool {
 
 func (p *fakeProgram) Info() Info {
 	return Info{Version: "v1.2.3", ConfigPath: "forebay.yaml", ConfigHash: "ab12", LastReloadOK: true}
+}
+
+func (p *fakeProgram) Away(gate string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.away[gate]
 }
 
 func (p *fakeProgram) gate(name string) *forebay.Gate {

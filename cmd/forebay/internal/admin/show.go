@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"example.com/forebay"
@@ -31,19 +32,33 @@ func (a *admin) holder(h forebay.Holder) holder {
 	}
 }
 
-// gateStats is [forebay.Stats] with the holder as it is shown.
+// gateStats is [forebay.Stats] with the holder as it is shown; of a gate in a cluster
+// that over all its programs.
 type gateStats struct {
 	forebay.Stats
 	OldestHolder *holder `json:"oldest_holder,omitempty"`
 }
 
 func (a *admin) gateStats(g *forebay.Gate) gateStats {
-	st := gateStats{Stats: g.Stats()}
+	st := gateStats{Stats: g.OverCluster()}
 	if oldest := st.Stats.OldestHolder; oldest != nil {
 		shown := a.holder(*oldest)
 		st.OldestHolder = &shown
 	}
 	return st
+}
+
+// everyGateStats asks all gates at once: those in a cluster may ask its store, which
+// takes a moment.
+func (a *admin) everyGateStats() []gateStats {
+	gates := a.program.Gates()
+	all := make([]gateStats, len(gates))
+	var asked sync.WaitGroup
+	for i, g := range gates {
+		asked.Go(func() { all[i] = a.gateStats(g) })
+	}
+	asked.Wait()
+	return all
 }
 
 // programStats is everything at a glance.
@@ -59,9 +74,7 @@ func (a *admin) serveStats(w http.ResponseWriter, r *http.Request, _ string) {
 		Program: a.program.Info(), Draining: a.program.Draining(),
 		Gates: []gateStats{}, Overrides: append([]Override{}, a.program.Overrides()...),
 	}
-	for _, g := range a.program.Gates() {
-		all.Gates = append(all.Gates, a.gateStats(g))
-	}
+	all.Gates = append(all.Gates, a.everyGateStats()...)
 	answer(w, r, http.StatusOK, all)
 }
 

@@ -1,7 +1,10 @@
 package check
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +34,7 @@ func (c *checker) clusterTerms() {
 			c.closedLease(g)
 		case cluster.Share:
 			c.withheld(g)
+			c.start(g)
 		}
 	}
 }
@@ -66,20 +70,25 @@ func (c *checker) closedLease(g *config.Gate) {
 	}
 }
 
-// withheld: the share of a program that is cut off must be withheld for longer than
-// that program notices, and than its calls run; and not so long that a crash costs
-// capacity for minutes.
+// withheld: the share of a program that is cut off must be withheld for longer than its
+// calls run, and not so long that a crash costs capacity for minutes.
 func (c *checker) withheld(g *config.Gate) {
 	const long = 2 * time.Minute
 	hold, key := g.Terms.Withhold, c.termKey(g, "withhold")
 	switch {
 	case hold == 0:
-	case hold < c.Cluster.Lease:
-		c.find(Warning, "cluster_withhold", key, "withhold %v of gate %s is below cluster.lease %v: a share is over hardly before it begins; write at least %v, or leave it out", hold, g.Name, c.Cluster.Lease, 2*c.Cluster.Lease)
 	case hold < c.Timeouts.UpstreamResponse:
 		c.find(Warning, "cluster_withhold", key, "withhold %v of gate %s is below timeouts.upstream_response %v: calls that ran when a program was cut off may run for longer than its share is kept for it; write at least %v", hold, g.Name, c.Timeouts.UpstreamResponse, c.Timeouts.UpstreamResponse)
 	case hold > long:
 		c.find(Warning, "cluster_withhold", key, "withhold %v of gate %s keeps the share of a program that crashed from all others for so long; write at most %v", hold, g.Name, long)
+	}
+}
+
+// start: who has never heard of the others does not know how many they are.
+func (c *checker) start(g *config.Gate) {
+	if g.Terms.MinShare == 0 && !g.Closed {
+		c.find(Warning, "cluster_start", c.termKey(g, "when_store_is_away"),
+			"a program that starts while Redis is away does not know how many share gate %s, and lets in min_share 0: nobody; write min_share: 1 or more, or closed if that is meant", g.Name)
 	}
 }
 
@@ -105,17 +114,8 @@ func (c *checker) clusterSecrets() {
 
 // Store is what was seen of the Redis that a configuration names.
 type Store struct {
-	Name    string            // which server it is, and of which version: "Redis 7.0.15"
-	TooOld  string            // why it cannot do; empty: it can
-	Evicts  string            // its maxmemory-policy, "noeviction" if nothing is dropped; empty: not known
-	Missing []string          // rights that are missing, as an ACL names them: "+info"
-	Gates   map[string][]Seen // the programs that share each gate now
-}
-
-// Seen is one program that shares a gate.
-type Seen struct {
-	Host  string
-	Limit int // that it is configured with
+	cluster.Inspection
+	Gates map[string]cluster.State // the gates that are shared, by name
 }
 
 // CheckStore returns what the rules say about the Redis of a configuration, which has
@@ -126,55 +126,80 @@ func CheckStore(conf *config.Config, s Store, err error) []Finding {
 	if conf.Cluster.RedisFile != "" {
 		key = "cluster.redis_file"
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, cluster.ErrSetup):
+		c.find(Error, "cluster_store", key, "Redis refuses this program: %v", err)
+	case err != nil:
 		c.find(Unknown, "cluster_store", key, "Redis cannot be asked (%v); whether it is set up as it should be, and what shares the gates, is not known", err)
-		return c.sorted()
-	}
-	c.storeItself(key, s)
-	for i := range c.Gates {
-		if g := &c.Gates[i]; g.Terms != nil {
-			c.sharedGate(g, s.Gates[g.Name])
+	default:
+		c.server(key, &s)
+		for i := range c.Gates {
+			if g := &c.Gates[i]; g.Terms != nil {
+				c.sharedGate(g, s.Gates[g.Name].Members)
+			}
 		}
 	}
 	return c.sorted()
 }
 
-func (c *checker) storeItself(key string, s Store) {
-	ok := true
+// spare are rights that the limits hold without, but less well.
+var spare = map[string]string{
+	"+info":          "a replica that was promoted with old data is not recognised, and lends what is lent already",
+	"+pubsub|numsub": "after an empty restart nothing is lent until all leases have ended",
+}
+
+// server: what is wrong with the server itself.
+func (c *checker) server(key string, s *Store) {
+	const rights = "cluster_rights"
+	name := cmp.Or(s.Server, "the server")
 	if s.TooOld != "" {
-		ok = false
-		c.find(Error, "cluster_version", key, "%s cannot keep the limits: %s", s.Name, s.TooOld)
+		c.find(Error, "cluster_version", key, "%s cannot keep the limits: %s", name, s.TooOld)
 	}
-	if len(s.Missing) > 0 {
-		ok = false
-		c.find(Error, "cluster_rights", key, "the user of the URL lacks rights: %s; docs/operations.md has the whole line", strings.Join(s.Missing, " "))
+	var missing []string
+	for _, right := range s.Missing {
+		if without := spare[right]; without != "" {
+			c.find(Warning, rights, key, "the user of the URL lacks the right %s; without it %s", right, without)
+			continue
+		}
+		missing = append(missing, right)
+	}
+	if len(missing) > 0 {
+		c.find(Error, rights, key, "the user of the URL lacks the rights %s; docs/operations.md has the whole line", strings.Join(missing, " "))
+	}
+	if s.Anonymous && !slices.Contains(s.Missing, "+info") {
+		c.find(Warning, "cluster_identity", key, "%s does not say which server it is: %s", name, spare["+info"])
+	}
+	if s.Failover != "" {
+		c.find(Warning, "cluster_failover", key, "%s: %s", name, s.Failover)
 	}
 	switch {
 	case s.Evicts == "":
-		c.find(Unknown, "cluster_eviction", key, "whether %s drops keys when its memory is full cannot be seen; maxmemory-policy should be noeviction", s.Name)
+		c.find(Unknown, "cluster_eviction", key, "whether %s drops keys when its memory is full cannot be seen; maxmemory-policy should be noeviction", name)
 	case s.Evicts != "noeviction":
-		ok = false
-		c.find(Warning, "cluster_eviction", key, "%s has maxmemory-policy %s: when its memory is full it drops the limits, which costs a pause each time; write noeviction, or take a Redis of its own", s.Name, s.Evicts)
+		c.find(Warning, "cluster_eviction", key, "%s has maxmemory-policy %s: when its memory is full it drops the limits, and nothing is lent for a while each time; write noeviction, or take a Redis of its own", name, s.Evicts)
 	}
-	if ok {
-		c.find(OK, "cluster_store", key, "%s answers and lets this program do what it needs", s.Name)
+	if len(c.findings) == 0 {
+		c.find(OK, "cluster_store", key, "%s answers and lets this program do what it needs", name)
 	}
 }
 
 // sharedGate: what the programs that run now are configured with, and how many there
 // are.
-func (c *checker) sharedGate(g *config.Gate, seen []Seen) {
+func (c *checker) sharedGate(g *config.Gate, members []cluster.Member) {
+	if g.Closed {
+		return
+	}
 	var others []string
-	for _, s := range seen {
-		if s.Limit != g.MaxInFlight && !g.Closed {
-			others = append(others, fmt.Sprintf("%s %d", s.Host, s.Limit))
+	for _, m := range members {
+		if m.Limit != g.MaxInFlight {
+			others = append(others, fmt.Sprintf("%s %d", m.Host, m.Limit))
 		}
 	}
 	if len(others) > 0 {
 		c.find(Warning, "cluster_limits", gateKey(g.Name, "max_in_flight"), "max_in_flight of gate %s is %d here, and elsewhere: %s; the lowest is in force until all have the same", g.Name, g.MaxInFlight, strings.Join(others, ", "))
 	}
-	n := len(seen)
-	if g.Terms.WhenAway != cluster.Share || g.Closed || n == 0 {
+	n := len(members)
+	if g.Terms.WhenAway != cluster.Share || n == 0 {
 		return
 	}
 	switch share := g.Terms.MinShare; {

@@ -6,6 +6,7 @@
 //		fmt.Println(f)
 //	}
 //
-// What it cannot know it calls unknown, never ok. [Explain] says what one request
-// would meet, and why. Nothing is dialled, read or changed.
+// What it cannot know it calls unknown, never ok. [CheckStore] judges what was seen of
+// the store of a cluster. [Explain] says what one request would meet, and why. Nothing
+// is dialled, read or changed.
 package check

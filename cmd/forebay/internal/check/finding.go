@@ -90,12 +90,15 @@ func Check(conf *config.Config) []Finding {
 	return c.sorted()
 }
 
-// sorted returns the findings in the order in which they are shown.
-func (c *checker) sorted() []Finding {
-	slices.SortStableFunc(c.findings, func(a, b Finding) int {
+func (c *checker) sorted() []Finding { return Sorted(c.findings) }
+
+// Sorted returns findings in the order in which they are shown: the worst first, then
+// by place.
+func Sorted(findings []Finding) []Finding {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col)
 	})
-	return c.findings
+	return findings
 }
 
 func gateKey(gate, key string) string { return "gates." + gate + "." + key }

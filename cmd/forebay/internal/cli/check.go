@@ -12,15 +12,17 @@ import (
 )
 
 type checkCmd struct {
-	File  string  `arg:"" help:"The configuration."`
-	Route *string `placeholder:"REQUEST" help:"Say what one request would meet: \"GET /reports/7\"."`
-	JSON  bool    `help:"As JSON."`
+	File    string  `arg:"" help:"The configuration."`
+	Route   *string `placeholder:"REQUEST" help:"Say what one request would meet: \"GET /reports/7\"."`
+	Offline bool    `help:"Ask no Redis: only what stands in the file."`
+	JSON    bool    `help:"As JSON."`
 }
 
 // Help is shown below the flags.
 func (checkCmd) Help() string {
 	return `Ends with 2 if serve would refuse the file, 1 if something in it will go wrong, 0
-with warnings, and with what cannot be known from the file alone.
+with warnings, and with what cannot be known from the file alone. The Redis of a
+cluster is asked, and left as it is.
 
 Examples:
   forebay check forebay.yaml
@@ -37,6 +39,10 @@ func (c checkCmd) Run(s streams) error {
 		return c.explain(s, cfg)
 	}
 	findings := check.Check(cfg)
+	if cfg.Cluster != nil && !c.Offline {
+		seen, err := lookAt(cfg)
+		findings = check.Sorted(append(findings, check.CheckStore(cfg, seen, err)...))
+	}
 	if c.JSON {
 		if err := printJSON(s.out, struct {
 			File     string          `json:"file"`

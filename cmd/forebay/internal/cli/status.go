@@ -18,16 +18,19 @@ type statusCmd struct {
 	Admin     string        `default:"127.0.0.1:8081" placeholder:"ADDRESS" help:"The admin port of the running forebay. Default: ${default}."`
 	TokenFile string        `placeholder:"FILE" help:"The file with the admin token, if there is one."`
 	Timeout   time.Duration `default:"3s" help:"How long to wait for an answer. Default: ${default}."`
+	Cluster   bool          `help:"Show the gates whose limit is shared, and who shares it."`
 	JSON      bool          `help:"As JSON, as the admin port gives it."`
 }
 
 // Help is shown below the flags.
 func (statusCmd) Help() string {
 	return `Ends with 0 if there is room everywhere, 3 if a gate is full, closed or draining, 1 if
-nobody answers. Left are the callers that went away while they waited.
+nobody answers. Left are the callers that went away while they waited. Of a gate in a
+cluster in flight, limit and waiting are those of all its programs.
 
-Example:
-  forebay status --admin 127.0.0.1:8081`
+Examples:
+  forebay status --admin 127.0.0.1:8081
+  forebay status --cluster`
 }
 
 // Run prints a line for each gate.
@@ -48,7 +51,7 @@ func (c statusCmd) Run(s streams) error {
 		if _, err := s.out.Write(body); err != nil {
 			return err
 		}
-	} else if err := printStats(s.out, answer.Gates); err != nil {
+	} else if err := c.print(s.out, answer.Gates); err != nil {
 		return err
 	}
 	for _, g := range answer.Gates {
@@ -65,6 +68,13 @@ func (c statusCmd) hint(err error) string {
 		return "give the admin token with --token-file FILE"
 	}
 	return "is forebay running, and is " + c.Admin + " its admin port?"
+}
+
+func (c statusCmd) print(w io.Writer, gates []forebay.Stats) error {
+	if c.Cluster {
+		return printCluster(w, gates)
+	}
+	return printStats(w, gates)
 }
 
 func printStats(w io.Writer, gates []forebay.Stats) error {

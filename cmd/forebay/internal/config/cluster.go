@@ -226,14 +226,23 @@ func (r *clusterReader) checkTerms(name value, own termsReader, g *Gate) {
 	if g.Terms.WhenAway != cluster.Share {
 		r.checkUseless(own, PolicyWord(g.Terms.WhenAway)+" for gate "+shorten(g.Name))
 	}
+	if hold := g.Terms.Withhold; hold > 0 && hold < r.config.Cluster.Lease {
+		r.wrongValue(r.said(own, "withhold"), fmt.Sprintf("write at least %s, or leave it out", FormatDuration(r.config.Cluster.Lease)),
+			"is %s, below the lease of %s: a share would be over before it begins", FormatDuration(hold), FormatDuration(r.config.Cluster.Lease))
+		g.Terms.Withhold = 0
+	}
 	if g.Terms.MinShare > g.MaxInFlight && !g.Closed {
-		v, ok := own.said["min_share"]
-		if !ok {
-			v = r.terms.said["min_share"]
-		}
-		r.wrong(v.Node, fmt.Sprintf("min_share is %d, above max_in_flight %d of gate %s", g.Terms.MinShare, g.MaxInFlight, shorten(g.Name)),
+		r.wrong(r.said(own, "min_share").Node, fmt.Sprintf("min_share is %d, above max_in_flight %d of gate %s", g.Terms.MinShare, g.MaxInFlight, shorten(g.Name)),
 			fmt.Sprintf("write at most %d; the sum over all programs should stay below it", g.MaxInFlight))
 	}
+}
+
+// said is where a term of a gate stands: with the gate, or with the cluster.
+func (r *clusterReader) said(own termsReader, name string) value {
+	if v, ok := own.said[name]; ok {
+		return v
+	}
+	return r.terms.said[name]
 }
 
 // checkUseless finds what is said about shares where there are none; away is what

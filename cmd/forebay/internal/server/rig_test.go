@@ -168,9 +168,15 @@ func startLinked(t testing.TB, path string) *rig {
 
 func startRig(t testing.TB, path, text string) *rig {
 	t.Helper()
+	return startWith(t, path, text, newBackend(t), nil)
+}
+
+// startWith runs a server before a backend, with a store of its cluster.
+func startWith(t testing.TB, path, text string, b *backend, openStore func(config.Cluster) (Store, error)) *rig {
+	t.Helper()
 	noLeaks(t)
 	r := &rig{
-		TB: t, backend: newBackend(t), path: path, log: filepath.Join(t.TempDir(), "log.json"), ended: make(chan struct{}),
+		TB: t, backend: b, path: path, log: filepath.Join(t.TempDir(), "log.json"), ended: make(chan struct{}),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}},
 	}
 	t.Cleanup(r.client.CloseIdleConnections)
@@ -178,7 +184,7 @@ func startRig(t testing.TB, path, text string) *rig {
 		r.write(text)
 	}
 	started := make(chan struct{})
-	s, err := New(Options{Load: r.load, Version: "test", Started: func(listen, admin string) {
+	s, err := New(Options{Load: r.load, Version: "test", OpenStore: openStore, Started: func(listen, admin string) {
 		r.data, r.admin = "http://"+listen, "http://"+admin
 		close(started)
 	}})

@@ -58,6 +58,9 @@ func (s *Server) newShared(c config.Cluster) (*shared, error) {
 
 // clusterChanged notes how a gate goes on, and writes the one line about it.
 func (s *Server) clusterChanged(sh *shared, c cluster.Change) {
+	if c.Mode == "closed" && !c.Away {
+		return // it leaves, which nobody has to be told
+	}
 	sh.mu.Lock()
 	_, was := sh.away[c.Gate]
 	if c.Away {
@@ -66,14 +69,16 @@ func (s *Server) clusterChanged(sh *shared, c cluster.Change) {
 		delete(sh.away, c.Gate)
 	}
 	sh.mu.Unlock()
-	log := s.logger().Info
-	message := "the gate shares its limit otherwise"
+	log, message := s.logger().Info, "the gate goes on otherwise in its cluster"
 	switch {
 	case c.Away && !was:
-		message, log = "the cluster's store is away", s.logger().Warn
+		message = "the cluster's store is away"
 	case was && !c.Away:
 		message = "the cluster's store is back"
-	case c.Mode != "normal":
+	case c.Was == "joining":
+		message = "the gate has joined its cluster"
+	}
+	if c.Away || c.Mode != "normal" {
 		log = s.logger().Warn
 	}
 	log(message, "gate", c.Gate, "mode", c.Mode, "was", c.Was, "epoch", c.Epoch, "error", c.Error)

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http/httptest"
@@ -16,6 +17,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"example.com/forebay"
+	"example.com/forebay/cluster"
+	"example.com/forebay/internal/feed"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated docs")
@@ -32,8 +35,15 @@ func everySeries(t *testing.T) *Metrics {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Gates.Watch(g); err != nil {
+	shared, err := forebay.New(forebay.Config{Name: "shared", MaxInFlight: 1, Cluster: noCluster{}})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if err := m.Gates.Watch(g, shared); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Gates.Exchanges(noStore{}).Exchange(t.Context(), &cluster.Request{Key: cluster.KeyOf("shop", "shared")}); err == nil {
+		t.Fatal("a store that is none answers")
 	}
 	lease, err := g.Acquire(context.Background(), forebay.Call{Route: "GET /reports/"})
 	if err != nil {
@@ -42,6 +52,22 @@ func everySeries(t *testing.T) *Metrics {
 	lease.Release()
 	m.Requests.Observe("GET", "GET /reports/", 200, time.Second)
 	return m
+}
+
+// noCluster lends a gate nothing.
+type noCluster struct{}
+
+func (noCluster) Attach(feed.Gate) (feed.Supplier, error) { return noCluster{}, nil }
+func (noCluster) Poke()                                   {}
+func (noCluster) SetLimit(int, time.Duration)             {}
+func (noCluster) Configured(int)                          {}
+func (noCluster) Stats() feed.Stats                       { return feed.Stats{} }
+
+// noStore is always away.
+type noStore struct{ cluster.Store }
+
+func (noStore) Exchange(context.Context, *cluster.Request) (cluster.Reply, error) {
+	return cluster.Reply{}, errors.New("away")
 }
 
 // ours reports whether the metric is described here, and not by the Go client, whose
