@@ -125,3 +125,23 @@ func TestConfiguredClosed(t *testing.T) {
 		}
 	})
 }
+
+// TestIdleGateLearns: a gate that nobody calls is ready some seconds after the store has
+// lost everything, and not when somebody comes.
+func TestIdleGateLearns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 2)
+		in := r.join()
+		time.Sleep(time.Minute)
+		r.store.Restart()
+		time.Sleep(15 * time.Second) // it has heard of it
+		if m := in.mode(); m != "normal" {
+			t.Errorf("mode %s", m)
+		}
+		if l, ok := in.gate.TryAcquire(forebay.Call{}); !ok {
+			t.Error("refused")
+		} else {
+			l.Release()
+		}
+	})
+}

@@ -158,6 +158,8 @@ func (l *loan) beat() time.Duration {
 		return min(deafBeat, l.me.Lease/4)
 	case l.held() > 0, l.view.Waiting > 0, l.view.InFlight > 0, l.terms.Withhold > 0:
 		return l.me.Lease / 4
+	case l.learns: // the ledger's clock goes on with what it hears
+		return l.me.Lease / 4
 	}
 	return 5 * l.me.Lease
 }
