@@ -83,10 +83,10 @@ func TestPageCluster(t *testing.T) {
 	if a := get(t, "http://"+second.listen+"/"); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "rejected_timeout") {
 		t.Errorf("the other program, with the limit used up: %d %s", a.status, a.body)
 	}
-	out, err := exec.Command(program, "status", "--cluster", "--admin", second.admin).CombinedOutput()
-	if text := string(out); !saturated(err) || strings.Count(text, "all") != 3 || !strings.Contains(text, "normal") {
-		t.Errorf("status --cluster: %v\n%s", err, out)
-	}
+	until(t, "status shows both programs, and that all is used up", func() bool {
+		out, err := exec.Command(program, "status", "--cluster", "--admin", second.admin).CombinedOutput()
+		return saturated(err) && strings.Count(string(out), "all") == 3 && strings.Contains(string(out), "normal")
+	})
 	empty()
 	if log := redis.Log(); strings.Contains(log, "NOPERM") {
 		t.Error(log)
