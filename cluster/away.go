@@ -115,9 +115,9 @@ func (l *loan) shareIsOver(now time.Time) bool {
 	return !over.IsZero() && !now.Before(over)
 }
 
-// rejoins reports whether a gate that goes on alone stops doing so, now that the ledger is
-// heard. One that uses its share waits until the others have heard of it too, and has the
-// ledger lend it that share meanwhile: else the first to come would be lent what the
+// rejoins reports whether a gate that goes on alone stops doing so, now that the ledger
+// is heard. One that uses its share waits until the others have heard of it too, and has
+// the ledger lend it that share meanwhile: else the first to come would be lent what the
 // others use.
 func (l *loan) rejoins(now time.Time, back bool) bool {
 	switch {

@@ -8,9 +8,9 @@ import (
 )
 
 // Health tells whether the gates in force refuse, as [forebay.Health] does, or have to
-// do without their cluster's store, over reloads that bring and take gates. Make one with [NewHealth]; it is an
-// http.Handler, for a route of the data port for instance, and safe for concurrent
-// use.
+// do without their cluster's store, over reloads that bring and take gates. Make one
+// with [NewHealth]; it is an http.Handler, for a route of the data port for instance,
+// and safe for concurrent use.
 //
 // It tells strangers the status only: {"status":"degraded"}.
 type Health struct {

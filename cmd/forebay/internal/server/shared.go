@@ -16,6 +16,7 @@ import (
 // Store is where a cluster keeps its limits, and what is to be closed in the end.
 type Store interface {
 	cluster.Store
+	// Close ends what is under way.
 	Close()
 }
 
