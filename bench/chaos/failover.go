@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,23 +21,11 @@ const masterName = "chaos"
 // goes to the replica can be held back. Workers that know nothing of Sentinels have
 // links, which follow it.
 func replicatedWorld(st *stage) error {
-	master, err := newServer(filepath.Join(st.dir, "redis"))
-	if err != nil {
+	if err := st.twoServers(); err != nil {
 		return err
 	}
-	st.servers = append(st.servers, master)
-	wire, err := newLink(master.addr())
+	_, port, err := net.SplitHostPort(st.wires[0].addr())
 	if err != nil {
-		return err
-	}
-	st.wires = append(st.wires, wire)
-	port := strconv.Itoa(wire.listener.Addr().(*net.TCPAddr).Port)
-	replica, err := newServer(filepath.Join(st.dir, "replica"), "--replicaof", "127.0.0.1 "+port, "--repl-diskless-sync-delay", "0")
-	if err != nil {
-		return err
-	}
-	st.servers = append(st.servers, replica)
-	if err := replica.follows(); err != nil {
 		return err
 	}
 	sentinel, err := st.watch(port)
@@ -48,6 +37,27 @@ func replicatedWorld(st *stage) error {
 		return nil
 	}
 	return st.linkAll()
+}
+
+// twoServers starts a server and a replica of it, which reaches it by a wire.
+func (st *stage) twoServers() error {
+	master, err := newServer(filepath.Join(st.dir, "redis"))
+	if err != nil {
+		return err
+	}
+	st.servers = append(st.servers, master)
+	wire, err := newLink(master.addr())
+	if err != nil {
+		return err
+	}
+	st.wires = append(st.wires, wire)
+	replica, err := newServer(filepath.Join(st.dir, "replica"),
+		"--replicaof", strings.Replace(wire.addr(), ":", " ", 1), "--repl-diskless-sync-delay", "0")
+	if err != nil {
+		return err
+	}
+	st.servers = append(st.servers, replica)
+	return replica.follows()
 }
 
 // follows waits until a replica has all that its master has.
@@ -190,4 +200,51 @@ func move(from, to *server, key, slot string) error {
 		}
 	}
 	return nil
+}
+
+// lateNews is a failover of which some hear late.
+const lateNews = "a stale replica takes over, half of the workers hear of it 1.5 s late"
+
+// standbyWorld is a server with a replica, and nobody who watches over them: links
+// follow when the harness says so.
+func standbyWorld(st *stage) error {
+	if err := st.twoServers(); err != nil {
+		return err
+	}
+	return st.linkAll()
+}
+
+// takeOver has the slots go from the first workers to the others, of which the replica
+// hears nothing. It takes over, and only the first workers hear of that at once: they
+// want all slots again, which the replica believes to be theirs.
+func takeOver(st *stage) error {
+	early, late := st.members[:2], st.members[2:]
+	err := st.shift(early, late)
+	st.wires[0].set(mood{deafen: true})
+	err = errors.Join(err, st.shift(late, early))
+	st.struck = now()
+	st.server().kill()
+	st.servers[0], st.servers[1] = st.servers[1], st.servers[0]
+	err = errors.Join(err, st.server().do("REPLICAOF", "NO", "ONE"))
+	for _, m := range early {
+		st.links[m.Worker].follow(st.server().addr())
+		err = errors.Join(err, m.tell(order{Do: doWork}))
+	}
+	time.Sleep(1500 * time.Millisecond)
+	for _, m := range late {
+		st.links[m.Worker].follow(st.server().addr())
+	}
+	return err
+}
+
+// shift has some rest and others work, until these have the slots.
+func (st *stage) shift(to, from []*member) (err error) {
+	for _, m := range from {
+		err = errors.Join(err, m.tell(order{Do: doRest}))
+	}
+	for _, m := range to {
+		err = errors.Join(err, m.tell(order{Do: doWork}))
+	}
+	time.Sleep(500 * time.Millisecond)
+	return err
 }

@@ -221,6 +221,7 @@ func turn(to string) func(*stage) error {
 // named.
 func weather(m mood, long time.Duration, workers ...int) func(*stage) error {
 	return func(st *stage) error {
+		st.silenced = workers
 		st.each(m, workers...)
 		time.Sleep(long)
 		st.each(mood{})

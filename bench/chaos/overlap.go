@@ -4,8 +4,10 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -19,6 +21,18 @@ type step struct {
 
 // always is a limit that does not change.
 func always(units int) bound { return bound{{math.MinInt64, units}} }
+
+// String returns the limit, or from which to which it went.
+func (b bound) String() string {
+	least, most := b[0].units, b[0].units
+	for _, s := range b {
+		least, most = min(least, s.units), max(most, s.units)
+	}
+	if least == most {
+		return strconv.Itoa(most)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
+}
 
 // then adds a change. A limit that rises counts from the moment at which the change
 // was begun, one that falls from the moment at which everybody must have heard of it;
@@ -54,7 +68,8 @@ type overlap struct {
 	most       int           // at any moment
 	violations int           // holds that began above the limit, and falls of the limit that were not followed
 	above      time.Duration // in all
-	first      instant       // violation
+	first      instant       // of the violations
+	last       instant       // moment above the limit
 	over       int           // the most units above the limit in force
 }
 
@@ -104,6 +119,7 @@ func overlapOf(holds []hold, b bound) (o overlap) {
 			}
 		}
 		if i+1 < len(edges) {
+			o.last = edges[i+1].at
 			o.above += edges[i+1].at.since(e.at)
 		}
 	}

@@ -35,9 +35,9 @@ func violated(v *verdict) bool { return v.overlap.violations > 0 }
 
 const violations = "violations"
 
-// apply returns the file as it is with the edit.
-func (e edit) apply(root string) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(root, e.file))
+// apply returns what is in a file, edited.
+func (e edit) apply(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +52,11 @@ func (r removal) build(root, dir string) (string, error) {
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for i, e := range r.edits {
 		path := filepath.Join(root, e.file)
-		if other, ok := overlay.Replace[path]; ok {
-			return "", fmt.Errorf("chaos: %s: two edits of one file; make them one, %s", r.name, other)
+		read := path
+		if before, ok := overlay.Replace[path]; ok {
+			read = before // another edit of the same file
 		}
-		text, err := e.apply(root)
+		text, err := e.apply(read)
 		if err != nil {
 			return "", err
 		}

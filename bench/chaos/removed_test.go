@@ -24,7 +24,7 @@ func TestRemovalsFitTheCode(t *testing.T) {
 			t.Errorf("%s: there is no scenario %q", r.name, r.under)
 		}
 		for _, e := range r.edits {
-			if _, err := e.apply(root); err != nil {
+			if _, err := e.apply(filepath.Join(root, e.file)); err != nil {
 				t.Errorf("%s: %v", r.name, err)
 			}
 		}
@@ -36,11 +36,11 @@ func TestEdit(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("one two two"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := (edit{"f", "one", "1"}).apply(dir); err != nil || string(text) != "1 two two" {
+	if text, err := (edit{"f", "one", "1"}).apply(filepath.Join(dir, "f")); err != nil || string(text) != "1 two two" {
 		t.Errorf("%q, %v", text, err)
 	}
 	for _, old := range []string{"two", "three"} {
-		if _, err := (edit{"f", old, ""}).apply(dir); err == nil {
+		if _, err := (edit{"f", old, ""}).apply(filepath.Join(dir, "f")); err == nil {
 			t.Errorf("%q was replaced", old)
 		}
 	}

@@ -219,7 +219,7 @@ func (g group) most() string {
 	for _, v := range g {
 		most = max(most, v.overlap.most)
 	}
-	return fmt.Sprintf("%d of %d", most, g[0].limit)
+	return fmt.Sprintf("%d of %s", most, g[0].limit)
 }
 
 func (g group) rates() string {

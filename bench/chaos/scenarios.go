@@ -11,7 +11,8 @@ func scenarios() []scenario {
 	all = append(all, storeScenarios()...)
 	all = append(all, clockScenarios()...)
 	all = append(all, networkScenarios()...)
-	return append(all, limitScenarios()...)
+	all = append(all, limitScenarios()...)
+	return append(all, awayScenarios()...)
 }
 
 func workerScenarios() []scenario {
@@ -21,6 +22,7 @@ func workerScenarios() []scenario {
 		{name: "calls of several units", set: func(st *stage) { st.sheet.Work.Costs = true }, fits: contender.ours},
 		{name: "the TTL of the tokens ends (1 h, here 4 s)", set: func(st *stage) { st.sheet.TTL = 4 * time.Second }, fits: contender.hasTokens},
 		{name: "SIGKILL of a worker", set: longHolder, fault: killWorker, judge: soonAgain, after: 14 * time.Second},
+		{name: crowdDies, set: crowd, fault: killWorker, judge: dipped},
 		{name: "SIGTERM of a worker", set: longHolder, fault: terminateWorker, judge: returnedAtOnce},
 		{name: "SIGSTOP of a worker, 5 s", set: longHolder, fault: freezeWorker, judge: boundWhileFrozen},
 		{name: "SIGSTOP of a worker, 5 s, fenced", set: fencedHolder, fault: freezeWorker, judge: onlyWhatIsAccepted, fits: contender.ours},
@@ -47,6 +49,7 @@ func storeScenarios() []scenario {
 		{name: "CLIENT KILL of the subscribers", fault: killSubscribers},
 		{name: "CLIENT KILL of everybody", fault: killClients},
 		{name: "failover by Sentinel to a stale replica", world: replicatedWorld, fault: failOver(400 * time.Millisecond)},
+		{name: lateNews, world: standbyWorld, fault: takeOver},
 		{name: "Cluster slot migration, and back", world: clusterWorld, fault: migrate, fits: contender.ours},
 	}
 }

@@ -48,6 +48,7 @@ type stage struct {
 	dir   string
 	sheet assignment // what every worker is told, apart from what differs
 	crew  int        // workers
+	blind bool       // nobody can be served before the fault
 	tweak func(*assignment)
 
 	servers []*server
@@ -60,7 +61,8 @@ type stage struct {
 	struck        instant // when the fault began
 	healed        instant // when it had passed
 	bound         bound
-	victim        int // the worker that is killed or stopped, -1 if none is
+	silenced      []int // workers that are cut off; nil: all
+	victim        int   // the worker that is killed or stopped, -1 if none is
 	story         *story
 }
 
@@ -164,7 +166,7 @@ func (st *stage) hireAll() error {
 	var all sync.WaitGroup
 	for i := range st.crew {
 		all.Go(func() { st.members[i], errs[i] = st.hire(i) })
-		if i == 0 && !st.sheet.Rush {
+		if i == 0 && !st.sheet.Rush && !st.blind {
 			all.Wait()
 			if err := errors.Join(errs[0], st.flows(st.members[:1], 1)); err != nil {
 				st.members = st.members[:1]
@@ -197,6 +199,11 @@ func (st *stage) hire(i int) (*member, error) {
 
 // warm waits until work flows, and then looks how much of it does.
 func (st *stage) warm() error {
+	if st.blind {
+		st.struck = now()
+		st.before = span{st.struck, st.struck + 1}
+		return nil
+	}
 	if err := st.flows(st.members, 50); err != nil {
 		return err
 	}

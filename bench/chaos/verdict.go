@@ -14,10 +14,12 @@ import (
 type verdict struct {
 	play
 	overlap              overlap
-	limit                int
+	limit                string
 	before, first, hence float64       // holds that ended a second: before the fault, in the second after it, later
 	regrant              time.Duration // until the victim's slots were granted again; NaN is never
 	use                  [3]float64    // parts of the limit that were held meanwhile
+	struck               instant
+	dip                  float64 // part of the limit that was held at the worst time, where a scenario knows one
 	regranted, dead      bool
 	watched              time.Duration // after the death
 	forgotten, repeated  int
@@ -35,7 +37,7 @@ type verdict struct {
 func (st *stage) verdict() *verdict {
 	s := st.story
 	v := &verdict{
-		play: st.play, limit: usualLimit,
+		play: st.play, struck: st.struck,
 		before: s.rate(st.before), first: s.rate(span{st.struck, st.struck.add(time.Second)}), hence: s.rate(st.later),
 		forgotten: len(s.forgotten()), repeated: s.repeated, overdue: s.overdue(),
 		outcomes: s.outcomes(), ends: s.ends(),
@@ -50,7 +52,7 @@ func (st *stage) verdict() *verdict {
 	if st.judge != nil {
 		st.judge(st, v)
 	}
-	v.overlap = overlapOf(s.holds, st.bound)
+	v.overlap, v.limit = overlapOf(s.holds, st.bound), st.bound.String()
 	return v
 }
 
@@ -67,7 +69,8 @@ func (v *verdict) wrong() (all []string) {
 		return all
 	}
 	if n := v.overlap.violations; n > 0 {
-		all = append(all, fmt.Sprintf("%d violations, %d units above the limit at most, for %v in all", n, v.overlap.over, v.overlap.above.Round(time.Millisecond)))
+		all = append(all, fmt.Sprintf("%d violations, %d units above the limit at most, for %v in all, %v to %v after the fault began", n, v.overlap.over,
+			v.overlap.above.Round(time.Millisecond), v.overlap.first.since(v.struck).Round(time.Millisecond), v.overlap.last.since(v.struck).Round(time.Millisecond)))
 	}
 	if v.forgotten > 0 {
 		all = append(all, fmt.Sprintf("%d calls were never decided", v.forgotten))
@@ -117,7 +120,7 @@ func (v *verdict) line() string {
 	if v.skipped != "" {
 		return fmt.Sprintf("%-40s %-28s skipped: %s", v.scenario.name, v.who(), v.skipped)
 	}
-	text := fmt.Sprintf("%-40s %-28s %4d violations, at most %d of %d, %s /s", v.scenario.name, v.who(), v.overlap.violations, v.overlap.most, v.limit, v.rates())
+	text := fmt.Sprintf("%-40s %-28s %4d violations, at most %d of %s, %s /s", v.scenario.name, v.who(), v.overlap.violations, v.overlap.most, v.limit, v.rates())
 	if v.dead {
 		text += ", slots back " + v.back()
 	}

@@ -255,13 +255,19 @@ func (w *worker) note(r record, k kind, how outcome, value uint64) {
 	w.tape.write(r)
 }
 
-// watchTimers notes when timers of this process ring late: no gate in it can do
-// better.
+// watchTimers notes when timers of this process ring late, and whoever they wake runs
+// late: no gate in it can do better.
 func (w *worker) watchTimers() {
-	const pause, negligible = 5 * time.Millisecond, 2 * time.Millisecond
-	for {
-		due := now().add(pause)
-		time.Sleep(pause)
+	const pause, negligible = 5 * time.Millisecond, time.Millisecond
+	rings := make(chan instant)
+	go func() {
+		for {
+			due := now().add(pause)
+			time.Sleep(pause)
+			rings <- due
+		}
+	}()
+	for due := range rings {
 		if over := now().since(due); over > negligible {
 			w.note(record{}, late, 0, uint64(over))
 		}
