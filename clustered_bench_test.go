@@ -102,9 +102,9 @@ func BenchmarkCached(b *testing.B) {
 					c.Cluster = s
 				}
 				g := benchGate(b, c)
-				if s.gate != nil {
-					s.gate.Renew(time.Now().Add(time.Hour))
-					s.gate.Lend(512, nil)
+				if s.Gate != nil {
+					s.Renew(time.Now().Add(time.Hour))
+					s.Lend(512, nil)
 				}
 				pairs(b, g, callers)
 			})
