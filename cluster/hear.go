@@ -15,8 +15,10 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 	back := l.store.failures > 0
 	l.store.well()
 	l.exchanges++
+	l.listen(r, &rep)
 	whole := l.adopt(r, &rep)
 	l.acked = l.granted
+	l.acked = max(l.acked, rep.Granted)
 	l.until = l.sent.Add(l.me.Lease)
 	l.last, l.lastAt, l.share = rep, now, rep.Share
 	l.heard = max(l.heard, rep.Heard)
@@ -126,7 +128,7 @@ func (l *loan) withdraw() {
 func (l *loan) suspect(now time.Time, r *Request, rep *Reply) {
 	gone := ordinary(r.Arrived) + spanned(r.Standing) - rep.Queued
 	lent := int(rep.Granted - r.Granted)
-	if gone > 0 && (gone > lent || rep.Epoch != r.Epoch || r.Spare > 0 || dear(r.Arrived)) {
+	if gone > 0 && (gone > lent || rep.Epoch != r.Epoch || r.Spare > 0 || l.dear) {
 		l.mendAt = later(now, l.renumbered.Add(mendEvery))
 	}
 }
@@ -179,6 +181,41 @@ func (l *loan) hearing(now time.Time, on bool) {
 	}
 }
 
+// listen doubts that pushes are heard, where the ledger has lent more than this exchange
+// made it lend: a subscription may look well and say nothing. A push that is heard ends
+// the doubt, and so do exchanges that were made for it and brought nothing.
+func (l *loan) listen(r *Request, rep *Reply) {
+	if rep.Epoch != l.epoch || l.alone {
+		return
+	}
+	due := int(r.Returned-l.toldBefore) + r.Spare
+	for _, run := range r.Arrived {
+		due += run.Calls * run.Cost
+	}
+	switch {
+	case int(rep.Granted-l.granted) > due:
+		l.doubt++
+	case l.polled:
+		l.doubt = max(0, l.doubt-1)
+	}
+}
+
+// doubtful is the doubt from which on waiting calls ask as if nothing were heard.
+const doubtful = 2
+
+// deafened reports, not too often, whether the subscription is to be renewed: it says
+// nothing although it should.
+func (l *loan) deafened(now time.Time) bool {
+	if l.deaf || l.doubt < 4*doubtful || now.Before(l.renewal) {
+		return false
+	}
+	l.renewal = now.Add(renewEvery)
+	return true
+}
+
+// renewEvery is the least time between two renewals of a subscription in doubt.
+const renewEvery = 10 * time.Second
+
 // cut is told that the store broke off. It may be away.
 func (l *loan) cut() { l.poked = true }
 
@@ -187,13 +224,14 @@ func (l *loan) probe(now time.Time) { l.store.next = earlier(l.store.next, now) 
 
 // grantedBy takes what was lent without being asked for just now.
 func (l *loan) grantedBy(n News) {
+	l.doubt = 0
 	if n.Epoch != l.epoch || n.Granted <= l.granted {
 		return
 	}
 	l.granted = n.Granted
 	l.slots.add(n.Slots)
 	l.relend()
-	if l.granted-l.acked >= maxUnacked/2 {
+	if n := l.granted - l.acked; n >= maxUnacked-1 || l.dear && l.view.Waiting > 0 {
 		l.poked = true // or the ledger soon lends nothing more unasked
 	}
 }

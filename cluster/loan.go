@@ -17,13 +17,14 @@ type loan struct {
 
 	// As the ledger counts, in epoch. What is returned above told is ours as long as the
 	// request that says so was not made: afterwards the ledger may have lent it to others.
-	epoch    uint64
-	granted  uint64
-	returned uint64
-	told     uint64
-	acked    uint64 // granted, as the ledger last heard of us
-	heard    uint64 // the highest number of a call in line that the ledger has heard of
-	slots    holding
+	epoch      uint64
+	granted    uint64
+	returned   uint64
+	told       uint64
+	toldBefore uint64 // and before the last request
+	acked      uint64 // granted, as the ledger last heard of us
+	heard      uint64 // the highest number of a call in line that the ledger has heard of
+	slots      holding
 
 	lent  int // units that the gate has; fewer than are held while no lease is valid
 	until time.Time
@@ -48,13 +49,18 @@ type loan struct {
 	learns    bool      // the ledger lends nothing yet
 	learnt    time.Time // about when it will
 	share     int
+	dear      bool // calls in line may cost more than one unit
 	raise     bool // the next request claims units that the ledger of this epoch does not know
 
 	returns    bool // as the gate was told
+	usage      usage
 	alone      bool // it goes on without the ledger
 	how        feed.Alone
 	rejoin     time.Time // until when it stays alone, although the ledger is heard
 	deaf       bool      // nothing that ledgers publish is heard: ask more often
+	doubt      int       // the more, the less likely it is that pushes are heard
+	renewal    time.Time // of the subscription: not before
+	polled     bool      // the last request had nothing to say
 	ended      bool      // the lease is over, and the gate was told to see
 	peak       int       // the most units that ran since the last tidying
 	tidyAt     time.Time // zero: nothing may lie idle
@@ -73,8 +79,10 @@ const (
 	// keepAfter is the age of an exchange under way from which on units are kept for the
 	// calls here, up to a fair share: nobody else gets them soon.
 	keepAfter = 20 * time.Millisecond
-	// deafBeat is how often waiting calls ask while pushes are not heard.
-	deafBeat = 50 * time.Millisecond
+	// deafBeat is how often waiting calls ask while pushes are not heard, and
+	// deafPerInstance is added for each instance that may have to.
+	deafBeat        = 10 * time.Millisecond
+	deafPerInstance = time.Millisecond
 	// leaveBeat is how often a gate that leaves is looked at: it does not say by itself
 	// that work has ended.
 	leaveBeat = 10 * time.Millisecond
@@ -82,6 +90,9 @@ const (
 	// somebody waits elsewhere, for each instance: together they send the ledger 20,000
 	// a second at most, whatever their number.
 	pacePerInstance = 50 * time.Microsecond
+	// longestPace is enough to save every third exchange of busy instances; the units that
+	// wait for it meanwhile are missed by somebody.
+	longestPace = 2 * time.Millisecond
 	// alonePace is the same for a gate that goes on alone: it has nothing to ask.
 	alonePace = 10 * time.Millisecond
 	maxRuns   = 64
@@ -154,8 +165,8 @@ func (l *loan) due(now time.Time) time.Time {
 // beat is how often the ledger hears of us even if there is nothing to say.
 func (l *loan) beat() time.Duration {
 	switch {
-	case l.deaf && l.view.Waiting > 0:
-		return min(deafBeat, l.me.Lease/4)
+	case (l.deaf || l.doubt >= doubtful) && l.view.Waiting > 0:
+		return min(deafBeat+time.Duration(l.last.Instances)*deafPerInstance, l.me.Lease/4)
 	case l.held() > 0, l.view.Waiting > 0, l.view.InFlight > 0, l.terms.Withhold > 0:
 		return l.me.Lease / 4
 	case l.learns: // the ledger's clock goes on with what it hears
@@ -164,7 +175,8 @@ func (l *loan) beat() time.Duration {
 	return 5 * l.me.Lease
 }
 
-// pace is the least time between two exchanges.
+// pace is the least time between two exchanges. While others wait, what ends within a part
+// of the time that calls here take goes back together.
 func (l *loan) pace() time.Duration {
 	switch {
 	case l.alone && !l.leaving:
@@ -172,7 +184,8 @@ func (l *loan) pace() time.Duration {
 	case !l.contended:
 		return 0
 	}
-	return min(time.Duration(l.last.Instances)*pacePerInstance, l.me.Lease/8)
+	together := min(l.usage.hold()*3/10, longestPace)
+	return min(max(together, time.Duration(l.last.Instances)*pacePerInstance), l.me.Lease/8)
 }
 
 // keeps reports whether units stay here as calls end, whoever waits elsewhere: nobody

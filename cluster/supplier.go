@@ -146,6 +146,9 @@ func (s *supplier) heard(r *Request, rep Reply, err error) (back bool) {
 	}
 	back = s.loan.store.open()
 	s.loan.replied(now, r, rep)
+	if s.loan.deafened(now) {
+		s.cluster.subscriber.changed()
+	}
 	return back && !s.loan.store.open()
 }
 

@@ -9,6 +9,7 @@ import (
 
 // request returns what the ledger is to be told now.
 func (l *loan) request(now time.Time) *Request {
+	l.polled = !l.poked
 	l.setReturns()
 	v := l.look()
 	if l.forgets(v) && now.Sub(l.renumbered) >= mendEvery {
@@ -26,10 +27,13 @@ func (l *loan) request(now time.Time) *Request {
 	r.Slots = l.slots.held()
 	r.Claim = l.claim(now)
 	r.Arrived, r.Standing = v.Arrived, v.Standing
+	l.dear = dear(v.Arrived) || l.dear && v.Waiting > 0
 	r.Waiting, r.InUse, r.Oldest = v.Waiting, v.InFlight, v.Oldest
 	r.Spare = l.spare(now, v)
 	r.Limit, r.Override = l.me.Limit, l.overrideAt(now)
 	r.Leaving = l.leaving && l.lent == 0 && v.InFlight == 0
+	l.toldBefore = l.told
+	l.usage.note(int(l.returned-l.told), l.lent, now.Sub(l.sent))
 	l.told, l.acked = l.returned, l.granted
 	l.slots.told()
 	l.out, l.sent = &r, now
