@@ -22,3 +22,16 @@ type Inspection struct {
 	// and lends what is lent already.
 	Anonymous bool
 }
+
+// Rights are what an ACL has to allow the user of a store on Redis, for the clusters of
+// this name, as ACL SETUSER takes them. Without +info and +pubsub|numsub it works too,
+// with less to go by: see [Inspection].
+func Rights(name string) []string {
+	prefix := braces.Replace(name)
+	return []string{
+		"~" + prefix + ":*", "&" + prefix + ":*",
+		"+evalsha", "+eval", "+subscribe",
+		"+hget", "+hmget", "+hgetall", "+hset", "+hdel", "+set", "+del", "+pexpire",
+		"+time", "+publish", "+info", "+pubsub|numsub",
+	}
+}

@@ -73,6 +73,9 @@ end
 local E, M, me, used
 local got = redis.pcall('HMGET', key, 'e', 'm', 'i' .. id, 'u')
 local lost = got.err ~= nil
+if lost and not find(got.err, 'WRONGTYPE', 1, true) then
+  redis.call('HMGET', key, 'e')  -- fails as well: who may not read must not wipe
+end
 if not lost and (got[1] or got[2] or got[3]) then
   local readable = pcall(function()
     E, M, me = {unpackm(got[1])}, {unpackm(got[2])}, got[3] and {unpackm(got[3])}

@@ -109,6 +109,10 @@ func (c *Core) exchange(ctx context.Context, r *cluster.Request) (text string, e
 	return text, err
 }
 
+// spoilt is what the script says when it found in the middle of a step that it cannot
+// read what is kept: it took no step, and took care that the next one begins anew.
+const spoilt = "it counts as lost"
+
 // run has the server execute the script, at most once. The server may not know it:
 // it has been restarted, or told to forget, or is another one. Then, and only then,
 // nothing was executed, and the whole script is sent.
@@ -119,6 +123,9 @@ func (c *Core) run(ctx context.Context, do Do, key string, args []string) (strin
 	if errors.As(err, &refusal) && refusal.kind() == "NOSCRIPT" {
 		c.reloads.Add(1)
 		command[0], command[1] = "EVAL", c.source
+		answer, err = do(ctx, command)
+	}
+	if errors.As(err, &refusal) && strings.Contains(string(refusal), spoilt) {
 		answer, err = do(ctx, command)
 	}
 	if err != nil {

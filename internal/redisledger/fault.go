@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 
 	"example.com/forebay/cluster"
@@ -104,8 +105,14 @@ func (c *Core) fault(ctx context.Context, err error) error {
 	if errors.As(err, &refusal) {
 		return c.refused(refusal)
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		return c.away(cause, "no answer in the time that it was given")
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err // the caller's own doing
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return c.away(err, "it has not answered in the time that it was given")
 	}
 	var certificate *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError

@@ -22,6 +22,7 @@ var probes = []struct{ right, call string }{
 	{"+hmget", "'HMGET', KEYS[1], 'a'"},
 	{"+hgetall", "'HGETALL', KEYS[1]"},
 	{"+hdel", "'HDEL', KEYS[1], 'c'"},
+	{"+set", "'SET', KEYS[1], 'a'"},
 	{"+pexpire", "'PEXPIRE', KEYS[1], 1000"},
 	{"+del", "'DEL', KEYS[1]"},
 	{"+time", "'TIME'"},

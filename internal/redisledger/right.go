@@ -8,8 +8,8 @@ import (
 
 var (
 	deniedCommand = regexp.MustCompile(`^NOPERM .*permissions to run the '([^']+)' command`)
-	deniedKey     = regexp.MustCompile(`^NOPERM .*the keys? `)
-	deniedChannel = regexp.MustCompile(`^NOPERM .*the channels? `)
+	deniedKey     = regexp.MustCompile(`^NOPERM .*\b(a key|the keys)\b`)
+	deniedChannel = regexp.MustCompile(`^NOPERM .*\b(a channel|the channels)\b`)
 	atLine        = regexp.MustCompile(`user_script:(\d+)`)
 	calls         = regexp.MustCompile(`redis\.p?call\(\s*['"](\w+)['"](?:\s*,\s*['"](\w+)['"])?`)
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"example.com/forebay/cluster"
 )
@@ -28,6 +29,9 @@ type subscription struct {
 	mu   sync.Mutex // guards deaf, and is held while a message is handed on
 	deaf bool
 }
+
+// lingering is for how long a subscription that was left waits for the next.
+const lingering = 10 * time.Second
 
 var errMoved = errors.New("another server, or an emptied one, keeps the ledger now")
 
@@ -55,9 +59,10 @@ func (s *subscriptions) spoke(key string, epoch uint64) {
 
 // subscribe returns when the client's side ends, or the caller is to subscribe again.
 func (s *subscriptions) subscribe(ctx context.Context, client Client, channels []string, ready func(), heard func(cluster.Message)) error {
-	inner, stop := context.WithCancel(ctx)
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	sub := &subscription{stop: stop, moved: make(chan struct{})}
 	s.add(sub)
+	defer sub.deafen() // the client's side may go on for a moment
 	ended := make(chan error, 1)
 	s.wait.Go(func() {
 		defer stop()
@@ -77,14 +82,23 @@ func (s *subscriptions) subscribe(ctx context.Context, client Client, channels [
 	select {
 	case err := <-ended:
 		return err
+	case <-ctx.Done():
+		stop()
+		<-ended
+		return ctx.Err()
 	case <-sub.moved:
 		// It stays open, deaf, until the next one hears: a ledger counts those that are
 		// subscribed to learn how many it has to hear from.
-		sub.mu.Lock()
-		defer sub.mu.Unlock()
-		sub.deaf = true
+		time.AfterFunc(lingering, stop)
 		return errMoved
 	}
+}
+
+// deafen makes that nothing more is handed on.
+func (sub *subscription) deafen() {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	sub.deaf = true
 }
 
 func (s *subscriptions) add(sub *subscription) {
