@@ -266,7 +266,7 @@ func storeSubscriptionEnds(r *storeRig) {
 func storeTwoHear(r *storeRig) {
 	a := r.teller("g", "a", 1)
 	a.settle()
-	first, second := r.subscribe(a.next.Key, "other"), r.subscribe(a.next.Key)
+	first, second := r.subscribe(a.next.Key, cluster.ChannelOf(a.next.Key, "other")), r.subscribe(a.next.Key)
 	a.next.Override = cluster.Override{Version: 1, Limit: 7}
 	a.tell()
 	if x, y := first.hear(kind('l')), second.hear(kind('l')); x != y {

@@ -139,7 +139,14 @@ func (c *Config) secure(config **tls.Config, dial *func(context.Context, string,
 	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence, Interval: time.Second, Count: 3}}
 	*dial = d.DialContext
 	if t != nil {
-		*dial = (&tls.Dialer{NetDialer: d, Config: t}).DialContext
+		secure := &tls.Dialer{NetDialer: d, Config: t}
+		*dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := secure.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, fmt.Errorf("TLS with %s: %w", address, err)
+			}
+			return conn, nil
+		}
 	}
 	return nil
 }

@@ -1,25 +1,57 @@
 package goredisstore
 
 import (
+	"net/url"
 	"testing"
 
+	"example.com/forebay/cluster"
+	"example.com/forebay/forebaytest"
 	"example.com/forebay/forebaytest/redistest"
 )
 
-func open(t *testing.T, url string) *Store {
-	t.Helper()
-	store, err := Dial(url)
-	if err != nil {
-		t.Fatal(err)
+// config returns what opens a store on servers.
+func config(a redistest.Address) Config {
+	u := url.URL{Scheme: "redis"}
+	q := url.Values{}
+	switch {
+	case a.Socket != "":
+		u.Scheme, u.Path = "unix", a.Socket
+	default:
+		u.Host = a.Servers[0]
+		q["addr"] = a.Servers[1:]
 	}
-	t.Cleanup(store.Close)
-	return store
+	if a.TLS != nil {
+		u.Scheme = "rediss"
+	}
+	if a.Primary != "" {
+		q.Set("master_name", a.Primary)
+	}
+	u.RawQuery = q.Encode()
+	return Config{URL: u.String(), Username: a.User, Password: a.Password, TLS: a.TLS}
 }
 
-func TestInspect(t *testing.T) {
+func open(a redistest.Address) (redistest.Store, error) { return Open(config(a)) }
+
+func TestRedis(t *testing.T) {
+	redistest.TestStore(t, redistest.Opener{
+		Open:        open,
+		Cluster:     []string{"+cluster|slots", "+asking"},
+		Connections: 30,
+	})
+}
+
+// TestConformance runs as a user with exactly the rights that are documented.
+func TestConformance(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
-	seen, err := open(t, s.URL()).Inspect(t.Context(), "forebay")
-	if err != nil || seen.Server != "Redis 7.0.15" && s.Info("server")["redis_version"] == "7.0.15" || seen.Evicts != "noeviction" {
-		t.Errorf("%+v, %v", seen, err)
-	}
+	a := s.Address()
+	a.User, a.Password = "gates", "secret"
+	forebaytest.TestStore(t, func(t testing.TB) cluster.Store {
+		s.AddUser(a.User, a.Password, append(cluster.Rights("conformance"), "~conformance-*", "&conformance-*")...)
+		store, err := Open(config(a))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(store.Close)
+		return store
+	})
 }

@@ -128,6 +128,8 @@ func dialer(unix bool) func(context.Context, string, *net.Dialer, *tls.Config) (
 		network = "unix"
 	}
 	return func(ctx context.Context, address string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+		ctx, stop := context.WithTimeout(ctx, d.Timeout) // for TLS too
+		defer stop()
 		conn, err := d.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
@@ -147,7 +149,7 @@ func dialer(unix bool) func(context.Context, string, *net.Dialer, *tls.Config) (
 		secure := tls.Client(conn, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = conn.Close()
-			return nil, err
+			return nil, fmt.Errorf("TLS with %s: %w", address, err)
 		}
 		return secure, nil
 	}

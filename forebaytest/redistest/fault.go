@@ -108,3 +108,16 @@ func (s *Server) Info(section string) map[string]string {
 	}
 	return fields
 }
+
+// append adds lines to the configuration, for the next start.
+func (s *Server) append(lines string) {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.dir, "redis.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		s.t.Fatalf("redistest: %v", err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(lines); err != nil {
+		s.t.Fatalf("redistest: %v", err)
+	}
+}

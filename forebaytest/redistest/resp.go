@@ -90,3 +90,6 @@ func (c *conn) readAll(n int) (any, error) {
 	}
 	return all, nil
 }
+
+// is reports whether the answer begins with a word.
+func (e ServerError) is(word string) bool { return strings.HasPrefix(string(e), word+" ") }
