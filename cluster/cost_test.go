@@ -1,4 +1,4 @@
-package cluster_test
+package cluster
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/forebay/cluster"
 	"example.com/forebay/forebaytest/redistest"
 )
 
@@ -18,28 +17,28 @@ func BenchmarkExchange(b *testing.B) {
 	server := redistest.Start(b, redistest.Config{})
 	for _, c := range []struct {
 		name string
-		run  func(*load)
+		run  func(*traffic)
 	}{
-		{"heartbeat", func(l *load) { l.heartbeats(5) }},
-		{"nothing", (*load).baseline},
-		{"batch30", (*load).batches},
-		{"contended5", (*load).contended},
-		{"queued1000", func(l *load) { l.queue(1000); l.contended() }},
-		{"queued1000heartbeat", func(l *load) { l.queue(1000); l.heartbeats(5) }},
-		{"fenced30", func(l *load) { l.fenced = true; l.batches() }},
+		{"heartbeat", func(l *traffic) { l.heartbeats(5) }},
+		{"nothing", (*traffic).baseline},
+		{"batch30", (*traffic).batches},
+		{"contended5", (*traffic).contended},
+		{"queued1000", func(l *traffic) { l.queue(1000); l.contended() }},
+		{"queued1000heartbeat", func(l *traffic) { l.queue(1000); l.heartbeats(5) }},
+		{"fenced30", func(l *traffic) { l.fenced = true; l.batches() }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			l := newLoad(b, server)
+			l := newTraffic(b, server)
 			c.run(l)
 		})
 	}
 }
 
-// load is instances that exchange with a real server, by its own clock.
-type load struct {
+// traffic is instances that exchange with a real server, by its own clock.
+type traffic struct {
 	b      *testing.B
 	side   *onRedis
-	reply  map[string]cluster.Reply
+	reply  map[string]Reply
 	number uint64
 	call   map[string]uint64
 	next   map[string]uint64 // the first call that still stands
@@ -47,10 +46,10 @@ type load struct {
 	fenced bool
 }
 
-func newLoad(b *testing.B, server *redistest.Server) *load {
-	l := &load{b: b, limit: 20, reply: map[string]cluster.Reply{}, call: map[string]uint64{}, next: map[string]uint64{}}
-	l.side = &onRedis{t: b, key: cluster.KeyOf("bench", b.Name()), talk: dial(b, server.Addr())}
-	source, sha := cluster.Script()
+func newTraffic(b *testing.B, server *redistest.Server) *traffic {
+	l := &traffic{b: b, limit: 20, reply: map[string]Reply{}, call: map[string]uint64{}, next: map[string]uint64{}}
+	l.side = &onRedis{t: b, key: KeyOf("bench", b.Name()), talk: dial(b, server.Addr())}
+	source, sha := Script()
 	l.side.talk.do("SCRIPT", "LOAD", source)
 	l.side.talk.do("DEL", l.side.key)
 	l.side.sha = sha
@@ -58,10 +57,10 @@ func newLoad(b *testing.B, server *redistest.Server) *load {
 }
 
 // speak sends one request: it gives back give units, and brings arrived calls.
-func (l *load) speak(name string, give, arrived, cost int) cluster.Reply {
+func (l *traffic) speak(name string, give, arrived, cost int) Reply {
 	last := l.reply[name]
 	l.number++
-	r := &cluster.Request{
+	r := &Request{
 		Key: l.side.key, Instance: name, Host: "web-" + name, Number: l.number, Limit: l.limit, Lease: 2 * time.Second,
 		Epoch: last.Epoch, Granted: last.Granted, Returned: last.Returned + uint64(give), Clock: last.Clock,
 		InUse: int(last.Granted - last.Returned), Waiting: last.Queued + arrived, Fenced: l.fenced,
@@ -70,10 +69,10 @@ func (l *load) speak(name string, give, arrived, cost int) cluster.Reply {
 		r.Slots = last.Slots[give:]
 	}
 	if n := l.call[name]; n >= l.next[name] && n > 0 {
-		r.Standing = []cluster.Span{{First: l.next[name], Last: n}}
+		r.Standing = []Span{{First: l.next[name], Last: n}}
 	}
 	if arrived > 0 {
-		r.Arrived = []cluster.Run{{First: l.call[name] + 1, Calls: arrived, Cost: cost}}
+		r.Arrived = []Run{{First: l.call[name] + 1, Calls: arrived, Cost: cost}}
 		l.call[name] += uint64(arrived)
 	}
 	l.side.talk.send(append([]string{"EVALSHA", l.side.sha, "1", l.side.key}, r.Args("")...)...)
@@ -81,7 +80,7 @@ func (l *load) speak(name string, give, arrived, cost int) cluster.Reply {
 	if !ok {
 		l.b.Fatal("the script fails")
 	}
-	reply, err := cluster.ParseReply(answer)
+	reply, err := ParseReply(answer)
 	if err != nil {
 		l.b.Fatal(err)
 	}
@@ -92,7 +91,7 @@ func (l *load) speak(name string, give, arrived, cost int) cluster.Reply {
 
 // measure runs b.N exchanges, in rounds, and reports what they cost Redis: in the round
 // in the middle, and in the best one, which is what is left where others use the machine.
-func (l *load) measure(exchange func(i int)) {
+func (l *traffic) measure(exchange func(i int)) {
 	const round = 100
 	var rounds []float64
 	l.b.ResetTimer()
@@ -115,7 +114,7 @@ func (l *load) measure(exchange func(i int)) {
 }
 
 // spent returns what the script cost since it was last asked.
-func (l *load) spent() (calls, us float64) {
+func (l *traffic) spent() (calls, us float64) {
 	stats := l.side.talk.do("INFO", "commandstats").(string)
 	l.side.talk.do("CONFIG", "RESETSTAT")
 	m := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+),usec=(\d+)`).FindStringSubmatch(stats)
@@ -128,18 +127,18 @@ func (l *load) spent() (calls, us float64) {
 }
 
 // baseline is a script that only asks the server who it is, for comparison.
-func (l *load) baseline() {
+func (l *traffic) baseline() {
 	l.side.sha = l.side.talk.do("SCRIPT", "LOAD", "return redis.call('INFO', 'server')").(string)
 	l.measure(func(int) { l.side.talk.do("EVALSHA", l.side.sha, "1", l.side.key) })
 }
 
-func (l *load) heartbeats(n int) {
+func (l *traffic) heartbeats(n int) {
 	l.measure(func(i int) { l.speak(fmt.Sprintf("instance-%02d", i%n), 0, 0, 1) })
 }
 
 // batches are of an instance that has the limit to itself: it gives back what it was
 // lent and brings as many calls again.
-func (l *load) batches() {
+func (l *traffic) batches() {
 	l.limit = 100
 	l.measure(func(int) {
 		held := int(l.reply["a"].Granted - l.reply["a"].Returned)
@@ -149,7 +148,7 @@ func (l *load) batches() {
 
 // contended is five instances that want more than there is: each gives back two units
 // as it speaks, and brings two calls.
-func (l *load) contended() {
+func (l *traffic) contended() {
 	l.measure(func(i int) {
 		name := fmt.Sprintf("instance-%02d", i%5)
 		held := int(l.reply[name].Granted - l.reply[name].Returned)
@@ -158,7 +157,7 @@ func (l *load) contended() {
 }
 
 // queue makes a line of n calls that arrived one by one at five instances in turn.
-func (l *load) queue(n int) {
+func (l *traffic) queue(n int) {
 	l.speak("holder", 0, 20, 1)
 	for i := range n {
 		l.speak(fmt.Sprintf("instance-%02d", i%5), 0, 1, 1)

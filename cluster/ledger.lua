@@ -201,7 +201,9 @@ if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] 
     local held = m[GRANTED] - m[RETURNED]
     local up = floor(m[FLAGS] / 2) % 2 == 1
     local busy = held > 0 or m[STAND] > 0 or m[WITHHOLD] > 0
-    if leaves or not up and busy and M[CLOCK] >= end1 then
+    local over = not up and busy and M[CLOCK] >= end1
+    local out = leaves or (up or over or not busy) and M[CLOCK] >= forgotten
+    if over or out then
       if not leaves then E[RECLAIMED] = E[RECLAIMED] + held end
       if not up then m[FLAGS], up = m[FLAGS] + 2, true end
       for i = 1, #m[SLOTS], 3 do mark(m[SLOTS][i], '0') end
@@ -210,7 +212,7 @@ if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] 
       m[RETURNED], m[NEXT], m[RUNS], m[WAITS], m[STAND] = m[GRANTED], m[HEARD] + 1, 0, 0, 0
       m[SLOTS], m[SPANS], dirty[name] = {}, {}, true
     end
-    if leaves or (up or not busy) and M[CLOCK] >= forgotten then
+    if out then
       gone[#gone + 1], gone[#gone + 2], members[name], named = 'i' .. name, 'h' .. name, false, true
     else
       kept[#kept + 1] = name
@@ -406,7 +408,7 @@ if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 
       looked = looked + 1
       if not passed[name] and cost <= E[LIMIT] - E[WITHHELD] then
         local since = m[GRANTED] - m[TOLD]
-        if name == id then
+        if speaks and name == id then
           calls = stand
         elseif since == 0 then
           calls = max(1, floor(4 / cost))
@@ -429,7 +431,7 @@ if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 
           end
         end
         m[STAND], M[QUEUED], dirty[name] = m[STAND] - n, M[QUEUED] - n, true
-        if name ~= id and not told[name] then
+        if not (speaks and name == id) and not told[name] then
           told[name] = true
           told[#told + 1] = name
         end

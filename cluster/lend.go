@@ -74,7 +74,7 @@ func (w *walk) visit(m *member, t ticket) (done, more bool) {
 		m.next = nth(m.spans, m.next, n) + 1
 		m.queued -= n
 		w.line.queued -= n
-		if m != w.m && !w.granted[m] {
+		if !w.speaks(m) && !w.granted[m] {
 			w.granted[m] = true
 			w.names = append(w.names, t.instance)
 		}
@@ -94,7 +94,7 @@ func (s *step) mayHave(m *member, cost int) int {
 	if cost > s.limit-s.withheld {
 		return 0
 	}
-	if m == s.m {
+	if s.speaks(m) {
 		return math.MaxInt
 	}
 	since := int(m.granted - m.told)
@@ -103,6 +103,9 @@ func (s *step) mayHave(m *member, cost int) int {
 	}
 	return max(0, (maxUnacked-since)/cost)
 }
+
+// speaks says whether a member reads the reply of this step.
+func (s *step) speaks(m *member) bool { return m == s.m && s.newer }
 
 // tell says to those that were lent something that they were.
 func (w *walk) tell() {

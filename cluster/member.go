@@ -151,14 +151,15 @@ func (s *step) recount(leaves string) {
 	for _, name := range before {
 		m := s.members[name]
 		due := !m.gone && m.busy() && s.clock >= m.givenUp()
+		forgotten := name == leaves || (m.gone || due || !m.busy()) && s.clock >= m.forgotten()
 		if due && name != leaves {
 			s.reclaimed += uint64(m.held())
 		}
-		if due || name == leaves {
+		if due || forgotten {
 			s.giveBack(m)
 			m.gone = true
 		}
-		if name == leaves || (m.gone || !m.busy()) && s.clock >= m.forgotten() {
+		if forgotten {
 			delete(s.members, name)
 			continue
 		}

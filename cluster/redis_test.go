@@ -1,4 +1,4 @@
-package cluster_test
+package cluster
 
 import (
 	"bufio"
@@ -9,33 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/forebay/cluster"
 	"example.com/forebay/forebaytest/redistest"
 )
-
-// side is a ledger to which a history happens: the model, or the script on Redis.
-type side interface {
-	// exchange takes a step.
-	exchange(f facts, r *cluster.Request) (cluster.Reply, []cluster.Message)
-	// fields returns all that is kept.
-	fields() map[string]string
-	// wipe deletes everything; spoil makes it unreadable, in one of several ways.
-	wipe()
-	spoil(way int)
-}
-
-// model is the ledger in Go.
-type model struct{ l cluster.Ledger }
-
-func (m *model) exchange(f facts, r *cluster.Request) (cluster.Reply, []cluster.Message) {
-	return m.l.Exchange(f.server(r.Key), r)
-}
-
-func (m *model) fields() map[string]string { return m.l.Fields() }
-
-func (m *model) wipe() { m.l = cluster.Ledger{} }
-
-func (m *model) spoil(int) { m.l.Spoil() }
 
 // onRedis is the script on a real server.
 type onRedis struct {
@@ -47,7 +22,7 @@ type onRedis struct {
 
 func newOnRedis(t testing.TB, server *redistest.Server, key string) *onRedis {
 	s := &onRedis{t: t, key: key, talk: dial(t, server.Addr()), ear: dial(t, server.Addr())}
-	source, sha := cluster.Script()
+	source, sha := Script()
 	if loaded := s.talk.do("SCRIPT", "LOAD", source); loaded != sha {
 		t.Fatalf("Redis calls the script %v, we %s", loaded, sha)
 	}
@@ -59,7 +34,7 @@ func newOnRedis(t testing.TB, server *redistest.Server, key string) *onRedis {
 // globbed keeps a key from being a pattern.
 var globbed = strings.NewReplacer("[", `\[`, "*", `\*`, "?", `\?`)
 
-func (s *onRedis) exchange(f facts, r *cluster.Request) (cluster.Reply, []cluster.Message) {
+func (s *onRedis) exchange(f facts, r *Request) (Reply, []Message) {
 	args := append([]string{"EVALSHA", s.sha, "1", s.key}, r.Args("")...)
 	s.syncs++
 	sync := strconv.Itoa(s.syncs)
@@ -70,7 +45,7 @@ func (s *onRedis) exchange(f facts, r *cluster.Request) (cluster.Reply, []cluste
 	if err, failed := answer.(error); failed {
 		s.t.Fatalf("the script fails: %v\non %q", err, append(args, f.String()))
 	}
-	reply, err := cluster.ParseReply(answer.(string))
+	reply, err := ParseReply(answer.(string))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -78,14 +53,14 @@ func (s *onRedis) exchange(f facts, r *cluster.Request) (cluster.Reply, []cluste
 }
 
 // heard returns what was published up to a last message.
-func (s *onRedis) heard(last string) (messages []cluster.Message) {
+func (s *onRedis) heard(last string) (messages []Message) {
 	for {
 		m := s.ear.read().([]any)
 		text := m[3].(string)
 		if text == last {
 			return messages
 		}
-		messages = append(messages, cluster.Message{Channel: m[2].(string), Text: text})
+		messages = append(messages, Message{Channel: m[2].(string), Text: text})
 	}
 }
 
@@ -117,6 +92,17 @@ func (s *onRedis) spoil(way int) {
 		s.talk.do("HDEL", s.key, "m")
 	case 5:
 		s.talk.do("HSET", s.key, "e", kept["e"]+"\x07")
+	}
+}
+
+// copyOf remembers what is kept; the function returned puts it back.
+func (s *onRedis) copyOf() (restore func()) {
+	dumped, _ := s.talk.do("DUMP", s.key).(string)
+	return func() {
+		s.wipe()
+		if dumped != "" {
+			s.talk.do("RESTORE", s.key, "0", dumped)
+		}
 	}
 }
 
