@@ -206,7 +206,8 @@ func TestKindsAndDecisionsHaveNames(t *testing.T) {
 		Undecided: {"undecided", 200, false}, Accepted: {"accepted", 200, false}, Exempted: {"exempt", 200, false},
 		RejectedBusy: {"rejected_busy", 503, true}, RejectedTimeout: {"rejected_timeout", 503, true},
 		RejectedDeadline: {"rejected_deadline", 503, true}, RejectedTooLarge: {"rejected_too_large", 413, true},
-		RejectedDraining: {"rejected_draining", 503, true}, Canceled: {"canceled", 499, false}, 99: {"unknown", 503, false},
+		RejectedDraining: {"rejected_draining", 503, true}, RejectedStore: {"rejected_store", 503, true},
+		Canceled: {"canceled", 499, false}, 99: {"unknown", 503, false},
 	} {
 		if d.String() != want.name || d.Status() != want.status || d.Refused() != want.refused {
 			t.Errorf("decision %d: %q, %d, refused %v; want %v", d, d, d.Status(), d.Refused(), want)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/forebay/internal/feed"
 )
 
 // refusalBody is what clients read in a refusal.
@@ -38,7 +40,7 @@ func parseRefusal(t testing.TB, body []byte) (got refusalBody) {
 }
 
 // refusedDecisions are those that end in an answer.
-var refusedDecisions = []Decision{RejectedBusy, RejectedTimeout, RejectedDeadline, RejectedTooLarge, RejectedDraining}
+var refusedDecisions = []Decision{RejectedBusy, RejectedTimeout, RejectedDeadline, RejectedTooLarge, RejectedDraining, RejectedStore}
 
 // rejectedBy is the error with which a gate refuses.
 func rejectedBy(g *Gate, d Decision) error { return g.settings.Load().rejected[d] }
@@ -75,6 +77,7 @@ func TestRefusalOnTheWire(t *testing.T) {
 		RejectedBusy:     full("rejected_busy"),
 		RejectedTimeout:  full("rejected_timeout"),
 		RejectedDeadline: full("rejected_deadline"),
+		RejectedStore:    full("rejected_store"),
 		RejectedDraining: strings.Replace(full("rejected_draining"), "Content-Type", "Connection: close\r\nContent-Type", 1),
 		RejectedTooLarge: "HTTP/1.1 413 Request Entity Too Large\r\n" +
 			"Cache-Control: no-store\r\n" +
@@ -204,6 +207,8 @@ func TestRJ05TM04EachReasonAlone(t *testing.T) {
 		{"deadline", Config{MaxWait: time.Minute}, RejectedDeadline, provokeDeadline},
 		{"closed", Config{}, RejectedBusy, provokeClosed},
 		{"draining", Config{}, RejectedDraining, provokeDraining},
+		{"the store is away", Config{Cluster: &source{}}, RejectedStore, provokeStore},
+		{"the store does not answer", Config{Cluster: &source{}}, RejectedStore, provokeNothing},
 		{"can never fit", Config{}, RejectedTooLarge, provokeTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,6 +247,7 @@ func countOf(st Stats, d Decision) uint64 {
 	return map[Decision]uint64{
 		RejectedBusy: st.RejectedBusy, RejectedTimeout: st.RejectedTimeout, RejectedDeadline: st.RejectedDeadline,
 		RejectedTooLarge: st.RejectedTooLarge, RejectedDraining: st.RejectedDraining,
+		RejectedStore: st.RejectedStore,
 	}[d]
 }
 
@@ -250,6 +256,13 @@ func provokeFull(t *testing.T, g *Gate) (context.Context, Call) {
 	t.Cleanup(lease.Release)
 	return t.Context(), Call{}
 }
+
+func provokeStore(t *testing.T, g *Gate) (context.Context, Call) {
+	g.Config().Cluster.(*source).Alone(feed.Alone{Refuse: true})
+	return t.Context(), Call{}
+}
+
+func provokeNothing(t *testing.T, _ *Gate) (context.Context, Call) { return t.Context(), Call{} }
 
 func provokeLineFull(t *testing.T, g *Gate) (context.Context, Call) {
 	ctx, call := provokeFull(t, g)

@@ -47,6 +47,17 @@ var releaseNames = map[string]target{
 	"endDrainLocked": {why: "whoever waits for the end of a drain sleeps on"},
 	"wake":           {why: "a waiter that got its answer sleeps on"},
 	"close":          {why: "whoever waits on a channel sleeps on"},
+	"giveBack":       {why: "a slot that is missed on another instance stays here"},
+	"giveBackLocked": {why: "a numbered slot is lost"},
+	"reckon":         {why: "slots that were lent or withdrawn are not counted"},
+	"refuseAsking":   {why: "who asked the ledger for a slot is not told its answer"},
+	"Retract":        {why: "a slot whose time is over stays taken, or its call runs"},
+	"endTermLocked":  {why: "calls run on slots whose time is over"},
+	"overLocked":     {why: "calls run on slots whose time is over", answers: []string{"false"}},
+	"loseLocked":     {why: "whoever holds a lost lease is not told"},
+	"deliver":        {why: "the supplier, or whoever lost a lease, is not told"},
+	"Poke":           {why: "the supplier sleeps on"},
+	"stop":           {why: "a lease is watched for ever"},
 }
 
 // releaseFields are the fields whose decrease gives something back.
