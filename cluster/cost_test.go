@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/forebay/cluster"
 	"example.com/forebay/forebaytest/redistest"
 )
 
@@ -38,7 +39,7 @@ func BenchmarkExchange(b *testing.B) {
 type traffic struct {
 	b      *testing.B
 	side   *onRedis
-	reply  map[string]Reply
+	reply  map[string]cluster.Reply
 	number uint64
 	call   map[string]uint64
 	next   map[string]uint64 // the first call that still stands
@@ -47,9 +48,9 @@ type traffic struct {
 }
 
 func newTraffic(b *testing.B, server *redistest.Server) *traffic {
-	l := &traffic{b: b, limit: 20, reply: map[string]Reply{}, call: map[string]uint64{}, next: map[string]uint64{}}
-	l.side = &onRedis{t: b, key: KeyOf("bench", b.Name()), talk: dial(b, server.Addr())}
-	source, sha := Script()
+	l := &traffic{b: b, limit: 20, reply: map[string]cluster.Reply{}, call: map[string]uint64{}, next: map[string]uint64{}}
+	l.side = &onRedis{t: b, key: cluster.KeyOf("bench", b.Name()), talk: dial(b, server.Addr())}
+	source, sha := cluster.Script()
 	l.side.talk.do("SCRIPT", "LOAD", source)
 	l.side.talk.do("DEL", l.side.key)
 	l.side.sha = sha
@@ -57,10 +58,10 @@ func newTraffic(b *testing.B, server *redistest.Server) *traffic {
 }
 
 // speak sends one request: it gives back give units, and brings arrived calls.
-func (l *traffic) speak(name string, give, arrived, cost int) Reply {
+func (l *traffic) speak(name string, give, arrived, cost int) cluster.Reply {
 	last := l.reply[name]
 	l.number++
-	r := &Request{
+	r := &cluster.Request{
 		Key: l.side.key, Instance: name, Host: "web-" + name, Number: l.number, Limit: l.limit, Lease: 2 * time.Second,
 		Epoch: last.Epoch, Granted: last.Granted, Returned: last.Returned + uint64(give), Clock: last.Clock,
 		InUse: int(last.Granted - last.Returned), Waiting: last.Queued + arrived, Fenced: l.fenced,
@@ -69,10 +70,10 @@ func (l *traffic) speak(name string, give, arrived, cost int) Reply {
 		r.Slots = last.Slots[give:]
 	}
 	if n := l.call[name]; n >= l.next[name] && n > 0 {
-		r.Standing = []Span{{First: l.next[name], Last: n}}
+		r.Standing = []cluster.Span{{First: l.next[name], Last: n}}
 	}
 	if arrived > 0 {
-		r.Arrived = []Run{{First: l.call[name] + 1, Calls: arrived, Cost: cost}}
+		r.Arrived = []cluster.Run{{First: l.call[name] + 1, Calls: arrived, Cost: cost}}
 		l.call[name] += uint64(arrived)
 	}
 	l.side.talk.send(append([]string{"EVALSHA", l.side.sha, "1", l.side.key}, r.Args("")...)...)
@@ -80,7 +81,7 @@ func (l *traffic) speak(name string, give, arrived, cost int) Reply {
 	if !ok {
 		l.b.Fatal("the script fails")
 	}
-	reply, err := ParseReply(answer)
+	reply, err := cluster.ParseReply(answer)
 	if err != nil {
 		l.b.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"flag"
 	"math/rand/v2"
 	"testing"
-
-	"example.com/forebay/forebaytest/redistest"
 )
 
 var (
@@ -28,7 +26,7 @@ func TestLedgerInvariants(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			for n := 0; n < *steps; {
 				rnd := rand.New(rand.NewPCG(*seed, uint64(n)))
-				w := &twins{t: t}
+				w := &twins{t: t, key: KeyOf("t", "g")}
 				w.checks.polite = kind != "rude"
 				for h := begin(w, rnd); w.steps < 500; {
 					h.step()
@@ -39,15 +37,14 @@ func TestLedgerInvariants(t *testing.T) {
 	}
 }
 
-// TestScriptIsTheModel runs random histories on the model and on Redis: replies,
+// CompareHistories runs random histories on the model and on the other side: replies,
 // messages and what is kept are the same after every step.
-func TestScriptIsTheModel(t *testing.T) {
-	server := redistest.Start(t, redistest.Config{})
+func CompareHistories(t *testing.T, other Side, key string) {
 	for kind, begin := range histories {
 		t.Run(kind, func(t *testing.T) {
 			for n := 0; n < *redisSteps; {
 				rnd := rand.New(rand.NewPCG(*seed, uint64(n)))
-				w := &twins{t: t, redis: newOnRedis(t, server, KeyOf("t", "g"))}
+				w := &twins{t: t, key: key, other: other}
 				w.checks.polite = kind != "rude"
 				w.wipe()
 				for h := begin(w, rnd); w.steps < 500; {
@@ -70,7 +67,7 @@ func FuzzLedger(f *testing.F) {
 			return
 		}
 		d := &tape{rest: throws}
-		w := &twins{t: t}
+		w := &twins{t: t, key: KeyOf("t", "g")}
 		w.checks.polite = kind != "rude"
 		for h := begin(w, d); len(d.rest) > 0; {
 			h.step()

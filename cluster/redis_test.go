@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/forebay/cluster"
 	"example.com/forebay/forebaytest/redistest"
 )
 
@@ -22,7 +23,7 @@ type onRedis struct {
 
 func newOnRedis(t testing.TB, server *redistest.Server, key string) *onRedis {
 	s := &onRedis{t: t, key: key, talk: dial(t, server.Addr()), ear: dial(t, server.Addr())}
-	source, sha := Script()
+	source, sha := cluster.Script()
 	if loaded := s.talk.do("SCRIPT", "LOAD", source); loaded != sha {
 		t.Fatalf("Redis calls the script %v, we %s", loaded, sha)
 	}
@@ -34,18 +35,18 @@ func newOnRedis(t testing.TB, server *redistest.Server, key string) *onRedis {
 // globbed keeps a key from being a pattern.
 var globbed = strings.NewReplacer("[", `\[`, "*", `\*`, "?", `\?`)
 
-func (s *onRedis) exchange(f facts, r *Request) (Reply, []Message) {
+func (s *onRedis) Exchange(facts string, r *cluster.Request) (cluster.Reply, []cluster.Message) {
 	args := append([]string{"EVALSHA", s.sha, "1", s.key}, r.Args("")...)
 	s.syncs++
 	sync := strconv.Itoa(s.syncs)
-	s.talk.send(append(args, f.String())...)
+	s.talk.send(append(args, facts)...)
 	s.talk.send("PUBLISH", s.key, "sync "+sync)
 	answer := s.talk.read()
 	s.talk.read()
 	if err, failed := answer.(error); failed {
-		s.t.Fatalf("the script fails: %v\non %q", err, append(args, f.String()))
+		s.t.Fatalf("the script fails: %v\non %q", err, append(args, facts))
 	}
-	reply, err := ParseReply(answer.(string))
+	reply, err := cluster.ParseReply(answer.(string))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -53,18 +54,18 @@ func (s *onRedis) exchange(f facts, r *Request) (Reply, []Message) {
 }
 
 // heard returns what was published up to a last message.
-func (s *onRedis) heard(last string) (messages []Message) {
+func (s *onRedis) heard(last string) (messages []cluster.Message) {
 	for {
 		m := s.ear.read().([]any)
 		text := m[3].(string)
 		if text == last {
 			return messages
 		}
-		messages = append(messages, Message{Channel: m[2].(string), Text: text})
+		messages = append(messages, cluster.Message{Channel: m[2].(string), Text: text})
 	}
 }
 
-func (s *onRedis) fields() map[string]string {
+func (s *onRedis) Fields() map[string]string {
 	kept := map[string]string{}
 	flat := s.talk.do("HGETALL", s.key).([]any)
 	for i := 0; i < len(flat); i += 2 {
@@ -73,16 +74,16 @@ func (s *onRedis) fields() map[string]string {
 	return kept
 }
 
-func (s *onRedis) wipe() { s.talk.do("DEL", s.key) }
+func (s *onRedis) Wipe() { s.talk.do("DEL", s.key) }
 
-// spoil damages the key so that the next step notices, whoever takes it.
-func (s *onRedis) spoil(way int) {
-	kept := s.fields()
+// Spoil damages the key so that the next step notices, whoever takes it.
+func (s *onRedis) Spoil(way int) {
+	kept := s.Fields()
 	switch way % 6 {
 	case 0:
 		s.talk.do("SET", s.key, "something else")
 	case 1:
-		s.wipe()
+		s.Wipe()
 		s.talk.do("LPUSH", s.key, "a token")
 	case 2:
 		s.talk.do("HSET", s.key, "m", "garbage")
@@ -95,15 +96,21 @@ func (s *onRedis) spoil(way int) {
 	}
 }
 
-// copyOf remembers what is kept; the function returned puts it back.
-func (s *onRedis) copyOf() (restore func()) {
+// CopyOf remembers what is kept; the function returned puts it back.
+func (s *onRedis) CopyOf() (restore func()) {
 	dumped, _ := s.talk.do("DUMP", s.key).(string)
 	return func() {
-		s.wipe()
+		s.Wipe()
 		if dumped != "" {
 			s.talk.do("RESTORE", s.key, "0", dumped)
 		}
 	}
+}
+
+// TestScriptIsTheModel runs the histories of the model on Redis as well.
+func TestScriptIsTheModel(t *testing.T) {
+	key := cluster.KeyOf("t", "g")
+	cluster.CompareHistories(t, newOnRedis(t, redistest.Start(t, redistest.Config{}), key), key)
 }
 
 // wire is a connection that speaks the little of Redis' protocol that is needed here.

@@ -77,7 +77,7 @@ func (h *rude) request(id string) *Request {
 	heard := h.heard[id]
 	h.numbers[id]++
 	r := &Request{
-		Key: KeyOf("t", "g"), Instance: id, Host: "host " + id, Number: h.numbers[id],
+		Key: h.key, Instance: id, Host: "host " + id, Number: h.numbers[id],
 		Lease: h.lease, Limit: h.limit, Fenced: h.fenced,
 		Epoch: heard.Epoch, Granted: heard.Granted, Returned: heard.Returned, Slots: slices.Clone(heard.Slots),
 		Clock: heard.Clock + time.Duration(h.IntN(2000))*time.Millisecond, Waiting: h.IntN(3),

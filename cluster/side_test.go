@@ -30,6 +30,19 @@ func (t *tape) IntN(n int) int {
 // chance is one in n.
 func chance(d dice, n int) bool { return d.IntN(n) == n-1 }
 
+// Side is the ledger somewhere else than in Go, to which the same happens.
+type Side interface {
+	// Exchange takes a step; facts is for the script, in place of what the server says.
+	Exchange(facts string, r *Request) (Reply, []Message)
+	// Fields returns all that is kept.
+	Fields() map[string]string
+	// Wipe deletes it; Spoil makes it unreadable, in one of several ways.
+	Wipe()
+	Spoil(way int)
+	// CopyOf remembers what is kept; the function returned puts it back.
+	CopyOf() (restore func())
+}
+
 // facts are what the ledger learns of its server, as a test wants it.
 type facts struct {
 	wall       time.Duration // since 1970
@@ -65,12 +78,12 @@ func (f facts) String() string {
 	return fmt.Sprintf("%d|%s|%d|%s", f.wall.Milliseconds(), f.identity, max(-1, f.uptime.Milliseconds()), subscribed)
 }
 
-// twins are the ledger in Go and, if there is a server, the script on Redis. The same
-// happens to both, must come out the same, and must be consistent after every step.
+// twins are the ledger in Go and, if there is one, the other side. The same happens to both, must come out the same, and must be consistent after every step.
 type twins struct {
 	t      testing.TB
+	key    string
 	l      Ledger
-	redis  *onRedis // nil: the model alone
+	other  Side // nil: the model alone
 	checks checks
 	steps  int
 }
@@ -83,11 +96,11 @@ func (w *twins) exchange(f facts, r *Request) (Reply, []Message) {
 	if wrong := w.checks.after(before, &w.l, r, &reply); wrong != "" {
 		w.t.Fatalf("step %d, after %+v, %v: %s\nreply %+v\n%s", w.steps, *r, f, wrong, reply, dump(w.l.Fields()))
 	}
-	if w.redis == nil {
+	if w.other == nil {
 		return reply, told
 	}
-	again, alsoTold := w.redis.exchange(f, r)
-	mine, its := w.l.Fields(), w.redis.fields()
+	again, alsoTold := w.other.Exchange(f.String(), r)
+	mine, its := w.l.Fields(), w.other.Fields()
 	if !reflect.DeepEqual(reply, again) || !slices.Equal(told, alsoTold) || !maps.Equal(mine, its) {
 		w.t.Fatalf("step %d, after %+v, %v:\nmodel %+v\nredis %+v\nmodel %v\nredis %v\n%s",
 			w.steps, *r, f, reply, again, told, alsoTold, difference(mine, its))
@@ -97,8 +110,8 @@ func (w *twins) exchange(f facts, r *Request) (Reply, []Message) {
 
 func (w *twins) wipe() {
 	w.l = Ledger{}
-	if w.redis != nil {
-		w.redis.wipe()
+	if w.other != nil {
+		w.other.Wipe()
 	}
 }
 
@@ -108,16 +121,16 @@ func (w *twins) spoil(way int) {
 		return
 	}
 	w.l.Spoil()
-	if w.redis != nil {
-		w.redis.spoil(way)
+	if w.other != nil {
+		w.other.Spoil(way)
 	}
 }
 
 // copyOf remembers the state as it is; the function returned puts it back.
 func (w *twins) copyOf() (restore func()) {
 	l, put := w.l.copyOf(), func() {}
-	if w.redis != nil {
-		put = w.redis.copyOf()
+	if w.other != nil {
+		put = w.other.CopyOf()
 	}
 	return func() {
 		w.l = l.copyOf()
