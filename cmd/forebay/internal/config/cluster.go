@@ -25,11 +25,11 @@ type Cluster struct {
 // Defaults are filled in, so an IdleHold that is written as 0 is one below 0.
 type Terms = cluster.Terms
 
-// The words for [cluster.Policy].
-var policies = []string{"share", "closed", "open"}
+// Policies are the words for [cluster.Policy], in order.
+var Policies = []string{"share", "closed", "open"}
 
 // PolicyWord is how a file says a policy.
-func PolicyWord(p cluster.Policy) string { return policies[p] }
+func PolicyWord(p cluster.Policy) string { return Policies[p] }
 
 // The defaults of a cluster. docs/config.md says why each.
 const (
@@ -109,8 +109,8 @@ func (r *clusterReader) termKeys(t *termsReader) []key {
 	}
 	return []key{
 		{"when_store_is_away", note(func(v value) {
-			if w, ok := r.word(v, policies...); ok {
-				t.WhenAway = cluster.Policy(slices.Index(policies, w))
+			if w, ok := r.word(v, Policies...); ok {
+				t.WhenAway = cluster.Policy(slices.Index(Policies, w))
 			}
 		})},
 		{"min_share", note(func(v value) { t.MinShare, _ = r.number(v, 0, maxUnits) })},
