@@ -192,11 +192,16 @@ func (m *Machine) judge(now time.Time, a Arrival) Verdict {
 	switch {
 	case asks && !m.mayAsk(a.Cost), a.NoWait && !asks, place > m.MaxWaiting(), !until.After(now):
 		return Busy
-	case m.cfg.MaxWaiting == 0 && !asks && m.rate.hopeless(place, until.Sub(now)):
+	case m.cfg.MaxWaiting == 0 && !asks && !m.scouts() && m.rate.hopeless(place, until.Sub(now)):
 		return Busy
 	}
 	return Queued
 }
+
+// scouts reports whether an arrival is the first in the line of a gate whose slots come
+// from a ledger. It has a chance whatever was measured here: the ledger lends to whom it
+// hears of, and of a gate that refuses everybody at once it would never hear again.
+func (m *Machine) scouts() bool { return m.cfg.Ledger && m.line.len == 0 }
 
 // patience returns until when an arrival may wait, and what it is told if that
 // passes: the gate's patience, a chain's, or the caller's own deadline if that

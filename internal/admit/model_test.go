@@ -115,7 +115,8 @@ func (m *model) judge(now time.Time, a Arrival) (Verdict, *modelWaiter) {
 	if a.NoWait && !w.ask || len(m.line) >= m.maxWaiting() || !now.Before(w.until) {
 		return Busy, nil
 	}
-	if m.cfg.MaxWaiting == 0 && !w.ask && m.hopeless(len(m.line)+1, w.until.Sub(now)) {
+	first := m.cfg.Ledger && len(m.line) == 0 // the ledger must hear of somebody
+	if m.cfg.MaxWaiting == 0 && !w.ask && !first && m.hopeless(len(m.line)+1, w.until.Sub(now)) {
 		return Busy, nil
 	}
 	return Queued, w

@@ -124,12 +124,12 @@ func (c *cut) goesOn() bool {
 	select {
 	case <-c.stop:
 		return false
-	case <-time.After(3 * time.Millisecond):
+	case <-time.After(11 * time.Millisecond):
 		return true
 	}
 }
 
-// call makes one call, which holds its slot for 7 ms.
+// call makes one call, which holds its slot for 23 ms.
 func (c *cut) call(program int, g *forebay.Gate) {
 	began := time.Now()
 	lease, err := g.Acquire(context.Background(), forebay.Call{})
@@ -156,7 +156,7 @@ func (c *cut) call(program int, g *forebay.Gate) {
 	if err != nil {
 		return
 	}
-	time.Sleep(7 * time.Millisecond)
+	time.Sleep(23 * time.Millisecond)
 	c.mu.Lock()
 	c.running[g.Name()]--
 	c.mu.Unlock()
@@ -245,7 +245,7 @@ func TestClusterAwayPolicies(t *testing.T) {
 					c := newCut(t, policy, name == "down at start")
 					c.load()
 					if name != "down at start" {
-						time.Sleep(15 * time.Second) // they know each other
+						time.Sleep(5 * time.Second) // they know each other
 						c.only(forebay.Accepted, forebay.RejectedBusy, forebay.RejectedTimeout)
 						c.atMost(4)
 						c.says("normal")
@@ -266,9 +266,9 @@ func TestClusterAwayPolicies(t *testing.T) {
 func (c *cut) down(policy string, both int, f forebaytest.Faults) {
 	c.Helper()
 	c.faults(f)
-	time.Sleep(10 * time.Second)
+	time.Sleep(5 * time.Second)
 	c.forget()
-	time.Sleep(10 * time.Second)
+	time.Sleep(3 * time.Second)
 	c.says(policy)
 	c.atMost(both)
 	if both == 0 {
@@ -296,13 +296,12 @@ func (c *cut) flaps(policy string) {
 func (c *cut) back() {
 	c.Helper()
 	c.faults(forebaytest.Faults{})
-	time.Sleep(15 * time.Second)
+	time.Sleep(6 * time.Second)
 	c.forget()
-	time.Sleep(5 * time.Second)
+	time.Sleep(3 * time.Second)
 	c.says("normal")
 	c.atMost(4)
 	c.only(forebay.Accepted, forebay.RejectedBusy, forebay.RejectedTimeout)
-	time.Sleep(time.Second)
 	for i, p := range c.programs {
 		if why := p.Away("w0"); why != "" {
 			c.Errorf("program %d is still without the store: %s", i, why)
