@@ -16,14 +16,16 @@ import (
 type clustered struct {
 	supplier feed.Supplier
 	term     atomic.Pointer[term] // nil: without end
+	oldest   atomic.Int64         // when the oldest call began, after epoch; 0: not known
 
 	// Guarded by the gate's lock.
 	attached bool
-	over     bool   // the term has ended, and the machine knows
-	away     bool   // the gate goes on without the ledger
-	poked    bool   // the supplier was told that there is something to say, and has not looked since
-	looked   uint64 // the number of the last call that it has seen
-	notify   bool   // there is something that it cannot see by looking
+	over     bool      // the term has ended, and the machine knows
+	away     bool      // the gate goes on without the ledger
+	poked    bool      // the supplier was told that there is something to say, and has not looked since
+	looked   uint64    // the number of the last call that it has seen
+	lookedAt time.Time // for the oldest call
+	notify   bool      // there is something that it cannot see by looking
 	lapses   uint64
 	fenced   bool
 	free     []feed.Slot // numbered units on which nothing runs
@@ -140,9 +142,27 @@ func (p port) Look(after uint64, maxRuns int) feed.View {
 			break
 		}
 	}
+	look := p.settings.Load().track && now.Sub(c.lookedAt) >= lookForOldest
+	if look {
+		c.lookedAt = now
+	}
 	p.unlock()
+	if look {
+		since := int64(0)
+		if h := p.oldestHolder(); h != nil {
+			since = int64(now.Add(-h.Held).Sub(epoch))
+		}
+		c.oldest.Store(since)
+	}
+	if since := c.oldest.Load(); since != 0 {
+		v.Oldest = now.Sub(epoch.Add(time.Duration(since)))
+	}
 	return v
 }
+
+// lookForOldest is how often the oldest call is looked for, among all that run. An
+// exchange may come every 50 µs; nobody needs to know as often.
+const lookForOldest = 100 * time.Millisecond
 
 // stands adds a call to those that still stand. Of too many spans the last says of
 // some calls that they stand which do not: what is lent for them is not used.

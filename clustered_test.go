@@ -224,6 +224,39 @@ func TestPeak(t *testing.T) {
 	}
 }
 
+// The view says how long the oldest call runs, looked up now and then.
+func TestLookForTheOldest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := clusteredOf(t, Config{MaxInFlight: 9, Track: true}, 9)
+		oldest := func(want time.Duration) {
+			t.Helper()
+			if v := s.Look(0, 9); v.Oldest != want {
+				t.Errorf("the oldest runs for %v, want %v", v.Oldest, want)
+			}
+		}
+		oldest(0)
+		time.Sleep(99 * time.Millisecond)
+		oldest(0)
+		time.Sleep(time.Second)
+		l := take(t, g, 1)
+		time.Sleep(time.Second)
+		oldest(time.Second)
+		time.Sleep(99 * time.Millisecond)
+		oldest(1099 * time.Millisecond)
+		l.Release()
+		oldest(1099 * time.Millisecond)
+		time.Sleep(time.Millisecond)
+		oldest(0)
+
+		untracked, s := clusteredOf(t, Config{MaxInFlight: 9}, 9)
+		take(t, untracked, 1)
+		time.Sleep(time.Second)
+		if v := s.Look(0, 9); v.Oldest != 0 {
+			t.Errorf("the oldest of a gate that does not track runs for %v", v.Oldest)
+		}
+	})
+}
+
 // Who may not wait asks; the answer, or that none comes, is the decision.
 func TestAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

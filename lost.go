@@ -14,9 +14,10 @@ var ErrLeaseLost = errors.New("forebay: the lease is lost: the cluster may lend 
 
 // Context returns a context that ends with the cause [ErrLeaseLost] when the lease is
 // lost: when the time is over for which a cluster lent its slot, because the store was
-// away or this process stood still. Work that goes on then may be one too many. Call
-// the function once the work has ended. The lease of a gate without a cluster cannot be
-// lost, and one that was given back has nothing to lose.
+// away or this process stood still (for which the wall clock set ahead is taken too).
+// Work that goes on then may be one too many. Call the function once the work has
+// ended. The lease of a gate without a cluster cannot be lost, and one that was given
+// back has nothing to lose.
 func (l Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(parent)
 	var leases []Lease
