@@ -65,6 +65,7 @@ func contended(span time.Duration, c *contender) figures {
 			inside.Add(-1)
 		})
 	}, w.begin, w.end)
+	f.check(c)
 	var held time.Duration
 	n := 0
 	for _, own := range stays {

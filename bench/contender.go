@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"example.com/forebay/bench/rivals"
 )
@@ -30,6 +31,7 @@ type setup struct {
 type field struct {
 	acquire []func(context.Context) (release func(), err error) // of each
 	close   func()
+	failed  atomic.Pointer[error] // the first caller who was refused
 }
 
 var keys atomic.Int64
@@ -46,14 +48,24 @@ func (c *contender) start(instances, callers, limit int) *field {
 	return f
 }
 
-// use has a slot of an instance for the length of one piece of work.
+// use has a slot of an instance for the length of one piece of work. Nobody is to be
+// refused in these sections: see [field.check].
 func (f *field) use(instance int, work func()) {
 	release, err := f.acquire[instance](context.Background())
 	if err != nil {
-		panic(unfit("not admitted: " + err.Error()))
+		f.failed.CompareAndSwap(nil, &err)
+		time.Sleep(time.Millisecond)
+		return
 	}
 	work()
 	release()
+}
+
+// check ends the run if somebody was refused.
+func (f *field) check(c *contender) {
+	if err := f.failed.Load(); err != nil {
+		panic(unfit(c.name + ": " + (*err).Error()))
+	}
 }
 
 // sentBy are the commands that the clients of a kind of rival send.

@@ -83,6 +83,7 @@ func measurePairs(span time.Duration, c *contender, f *field, callers int, work 
 		counting.Store(false)
 		w.end()
 	})
+	f.check(c)
 	var all []time.Duration
 	for _, own := range took {
 		all = append(all, own...)
