@@ -8,6 +8,7 @@ BENCH_CLUSTER ?= $(GO) run . cluster --strict
 FUZZTIME    ?= 60s
 SMOKETIME   ?= 3s
 MUTATE      ?=
+CHAOS       ?=
 COVER_MIN   ?= 95
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PLATFORMS   ?= windows/amd64 darwin/arm64 linux/386
@@ -40,7 +41,7 @@ burst: ## The library alone under a burst, in one process
 	$(GO) run ./examples/burst
 
 .PHONY: test
-test: setup format vet staticcheck race alone e2e demo cover smoke mutate ## Run what CI runs: all of check but cross, real servers, demo, coverage, fuzz smoke, mutants
+test: setup format vet staticcheck race alone e2e demo chaos-short cover smoke mutate ## Run what CI runs: all of check but cross, real servers, demo, faults, coverage, fuzz smoke, mutants
 	@echo "== all good"
 
 .PHONY: check
@@ -116,6 +117,14 @@ bench-gate: ## Compare the gate with its peers and check the ratios (BENCH_GATE=
 .PHONY: bench-cluster
 bench-cluster: ## Compare clustered gates with their rivals on a real Redis; fail if a target is missed (BENCH_CLUSTER="go run . cluster --strict")
 	cd bench && $(BENCH_CLUSTER)
+
+.PHONY: chaos
+chaos: ## Put one limit over several processes through everything that goes wrong, beside its rivals; write docs/cluster-faults.md
+	cd bench && $(GO) run ./chaos $(CHAOS)
+
+.PHONY: chaos-short
+chaos-short: ## The faults in which most would show, in about a minute, if there is a redis-server
+	cd bench && $(GO) run ./chaos --short
 
 .PHONY: docs
 docs: ## Rewrite the generated parts of the docs

@@ -58,11 +58,13 @@ type loan struct {
 type order struct {
 	Do    string // one of the constants below
 	Limit int
+	Clock string
 }
 
 const (
 	doLimit  = "limit"  // set the limit by hand
 	doRest   = "rest"   // no new calls
 	doWork   = "work"   // go on
+	doClock  = "clock"  // go by another clock, if the program is built for it
 	doFinish = "finish" // no new calls, and end when all have been decided
 )

@@ -208,13 +208,7 @@ var errNoFaketime = fmt.Errorf("libfaketime: %w", errMissing)
 
 // turn sets the server's clock.
 func turn(to string) func(*stage) error {
-	return func(st *stage) error {
-		if err := st.server().turn(to); err != nil {
-			return err
-		}
-		time.Sleep(2 * time.Second)
-		return nil
-	}
+	return func(st *stage) error { return st.server().turn(to) }
 }
 
 // weather gives the links of some workers a mood for a while; of all, if none are
@@ -226,5 +220,17 @@ func weather(m mood, long time.Duration, workers ...int) func(*stage) error {
 		time.Sleep(long)
 		st.each(mood{})
 		return nil
+	}
+}
+
+// unheard has something happen while half of the workers are cut off, for less than
+// their lease: they go on with their slots and hear of it only afterwards.
+func unheard(happens func(*stage) error) func(*stage) error {
+	return func(st *stage) error {
+		st.each(mood{silent: true}, 0, 1)
+		err := happens(st)
+		time.Sleep(1500 * time.Millisecond)
+		st.each(mood{})
+		return err
 	}
 }

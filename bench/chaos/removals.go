@@ -16,12 +16,12 @@ func removals() []removal {
 			shows: violated, must: violations,
 		},
 		{
-			name: "the bound on the steps of the clock", under: "Redis' clock +1 h",
+			name: "the bound on the steps of the clock", under: unheardHour,
 			edits: []edit{{script, "min(max(0, wall - M[WALL]), floor(lease / 4))", "max(0, wall - M[WALL])"}},
 			shows: violated, must: violations,
 		},
 		{
-			name: "learning", under: "FLUSHALL", short: true,
+			name: "learning", under: unheardFlush, short: true,
 			edits: []edit{{script, "identity, giveUp, NOTCOLD, wall,", "identity, 0, NOTCOLD, wall,"}},
 			shows: violated, must: violations,
 		},
@@ -40,7 +40,7 @@ func removals() []removal {
 		},
 		{
 			name: "the bound on what a silent instance is granted", under: crowdDies,
-			edits: []edit{{script, "local unacked = m[GRANTED] - m[ACKED]\n", "local unacked = -1e14\n"}},
+			edits: []edit{{script, "local since = m[GRANTED] - m[TOLD]\n", "local since = -1e14\n"}},
 			shows: func(v *verdict) bool { return v.dip < 0.2 }, must: "hardly a slot in use until the dead are given up",
 		},
 		{

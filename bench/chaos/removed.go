@@ -47,10 +47,10 @@ func (e edit) apply(path string) ([]byte, error) {
 	return []byte(strings.Replace(string(text), e.old, e.new, 1)), nil
 }
 
-// build builds a worker without the protection, and returns its path.
-func (r removal) build(root, dir string) (string, error) {
+// build builds a worker of edited sources, and returns its path.
+func build(edits []edit, root, dir string) (string, error) {
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	for i, e := range r.edits {
+	for i, e := range edits {
 		path := filepath.Join(root, e.file)
 		read := path
 		if before, ok := overlay.Replace[path]; ok {
@@ -74,10 +74,10 @@ func (r removal) build(root, dir string) (string, error) {
 		return "", err
 	}
 	program := filepath.Join(dir, "worker")
-	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./chaos")
-	build.Dir = filepath.Join(root, "bench")
-	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("chaos: without %s: %w: %s", r.name, err, said)
+	command := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "./chaos")
+	command.Dir = filepath.Join(root, "bench")
+	if said, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("chaos: building edited sources: %w: %s", err, said)
 	}
 	return program, nil
 }

@@ -12,22 +12,26 @@ import (
 // left in.
 func TestRemovalsFitTheCode(t *testing.T) {
 	root := filepath.Join("..", "..")
+	fits := func(name string, edits []edit) {
+		for _, e := range edits {
+			if _, err := e.apply(filepath.Join(root, e.file)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
 	known := map[string]bool{}
 	for _, s := range scenarios() {
 		if known[s.name] {
 			t.Errorf("two scenarios are called %q", s.name)
 		}
 		known[s.name] = true
+		fits(s.name, s.edits)
 	}
 	for _, r := range removals() {
 		if !known[r.under] {
 			t.Errorf("%s: there is no scenario %q", r.name, r.under)
 		}
-		for _, e := range r.edits {
-			if _, err := e.apply(filepath.Join(root, e.file)); err != nil {
-				t.Errorf("%s: %v", r.name, err)
-			}
-		}
+		fits(r.name, r.edits)
 	}
 }
 

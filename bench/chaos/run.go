@@ -33,7 +33,7 @@ func parse(args []string) (o options, err error) {
 	f.BoolVar(&o.short, "short", false, "the scenarios that a fault is most likely to show in, once, in about a minute")
 	f.StringVar(&only, "only", "", "the scenarios and removals whose name matches this `expression`")
 	f.StringVar(&systems, "systems", "", "what goes through them, separated by `semicolons` (default forebay and, without --short, the rivals)")
-	f.IntVar(&o.parallel, "parallel", 3, "scenarios at a time")
+	f.IntVar(&o.parallel, "parallel", 4, "scenarios at a time")
 	f.IntVar(&o.rounds, "rounds", 2, "how often forebay goes through each: every second time the load comes in waves")
 	f.StringVar(&o.out, "out", "", "write the document to this `file` (default ../docs/cluster-faults.md of a run of everything)")
 	f.BoolVar(&o.without, "removals", true, "also with protections taken out")
@@ -107,53 +107,81 @@ func (o options) plays(dir string, out io.Writer) (all []play, err error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen := func(s scenario) bool { return o.only.MatchString(s.name) && (s.short || !o.short) }
+	b := &builder{dir: dir, out: out, plain: program}
 	for _, name := range o.systems {
-		c := contender{name: name, system: name, program: program}
-		rounds := o.rounds
-		if !c.ours() {
-			rounds = 1
-		}
-		for round := range rounds {
+		c := contender{name: name, system: name}
+		for round := range o.rounds {
+			if round > 0 && !c.ours() {
+				break
+			}
 			for _, s := range scenarios() {
-				if chosen(s) && (s.fits == nil || s.fits(c)) {
-					all = append(all, play{scenario: s, contender: c, waves: round%2 == 1})
+				if !o.only.MatchString(s.name) || o.short && !s.short || s.fits != nil && !s.fits(c) {
+					continue
 				}
+				if c.program, err = b.program(s.name, s.edits); err != nil {
+					return nil, err
+				}
+				all = append(all, play{scenario: s, contender: c, waves: round%2 == 1})
 			}
 		}
 	}
 	if !o.without {
 		return all, nil
 	}
-	return o.withRemovals(all, dir, out)
+	return o.withRemovals(all, b)
 }
 
-// withRemovals adds what is played with protections taken out. Their workers are
-// built first, one by one: that takes both processors anyway.
-func (o options) withRemovals(all []play, dir string, out io.Writer) ([]play, error) {
-	root, err := repository()
-	if err != nil {
-		return nil, err
-	}
-	for i, r := range removals() {
-		if o.short && !r.short || !o.only.MatchString("without "+r.name) {
+// withRemovals adds what is played with protections taken out.
+func (o options) withRemovals(all []play, b *builder) ([]play, error) {
+	for _, r := range removals() {
+		c := contender{name: "without " + r.name, system: ourselves}
+		if o.short && !r.short || !o.only.MatchString(c.name) {
 			continue
 		}
-		sub := filepath.Join(dir, fmt.Sprintf("removal%d", i))
-		if err := os.Mkdir(sub, 0o700); err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(out, "building a worker without %s\n", r.name)
-		program, err := r.build(root, sub)
-		if err != nil {
-			return nil, err
-		}
 		for _, s := range scenarios() {
-			if s.name == r.under {
-				c := contender{name: "without " + r.name, system: ourselves, program: program}
-				all = append(all, play{scenario: s, contender: c, removal: &r})
+			if s.name != r.under {
+				continue
 			}
+			var err error
+			if c.program, err = b.program(c.name, r.edits); err != nil {
+				return nil, err
+			}
+			all = append(all, play{scenario: s, contender: c, removal: &r})
 		}
 	}
 	return all, nil
+}
+
+// builder builds workers, one by one: that takes both processors anyway.
+type builder struct {
+	dir   string
+	out   io.Writer
+	plain string // this program
+	root  string
+	built map[string]string // by what they are built of
+}
+
+// program returns a worker of edited sources; what is only tells whoever watches.
+func (b *builder) program(what string, edits []edit) (path string, err error) {
+	if len(edits) == 0 {
+		return b.plain, nil
+	}
+	key := fmt.Sprintf("%q", edits)
+	if path := b.built[key]; path != "" {
+		return path, nil
+	}
+	if b.root == "" {
+		b.built = map[string]string{}
+		if b.root, err = repository(); err != nil {
+			return "", err
+		}
+	}
+	sub := filepath.Join(b.dir, fmt.Sprintf("built%d", len(b.built)))
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(b.out, "building a worker: %s\n", what)
+	path, err = build(edits, b.root, sub)
+	b.built[key] = path
+	return path, err
 }

@@ -27,8 +27,9 @@ type scenario struct {
 	judge func(*stage, *verdict)
 	// fits says whether the scenario means something for a system. Nil: for all.
 	fits  func(contender) bool
-	alone bool // nothing else may run on the machine meanwhile
-	short bool // make test plays it too
+	edits []edit // of forebay's sources, of which its workers are built; nil: as they are
+	alone bool   // nothing else may run on the machine meanwhile
+	short bool   // make test plays it too
 }
 
 // contender is a system as it goes through scenarios.

@@ -120,6 +120,8 @@ func (w *worker) obey(in *bufio.Reader) {
 			switch {
 			case !ok || o.Do == doFinish:
 				return
+			case o.Do == doClock:
+				os.Setenv(clockVariable, fmt.Sprintf("%s %d", o.Clock, time.Since(origin.when)))
 			case o.Do == doLimit:
 				w.system.setLimit(o.Limit)
 			default:
