@@ -117,7 +117,7 @@ func storeTogether(r *storeRig) {
 	for g := range gates {
 		for i := range instances {
 			wg.Go(func() {
-				m := r.teller(fmt.Sprint("g", g), fmt.Sprint("i", i), 1000)
+				m := r.teller(fmt.Sprint("g", g), fmt.Sprintf("g%di%d", g, i), 1000)
 				for range times {
 					m.want(2)
 					if err := m.try(r.Context()); err != nil {
@@ -202,8 +202,8 @@ func storeStats(r *storeRig) {
 	if m.ID != "a" || m.Host != a.next.Host || m.Held != 2 || m.InUse != 1 || m.Limit != 3 || m.Lease <= 0 || m.Lease > storeLease {
 		r.Errorf("Stats: the member is %+v", m)
 	}
-	if got := a.tell(); got.Held != 2 {
-		r.Errorf("after Stats: %v, want 2 units as before", got)
+	if got := a.tell(); got.Held != 2 || got.Epoch != first.Epoch {
+		r.Errorf("after Stats: %v, want 2 units in epoch %d as before", got, first.Epoch)
 	}
 }
 

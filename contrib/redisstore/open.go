@@ -3,8 +3,10 @@ package redisstore
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -61,6 +63,9 @@ const (
 
 // option returns what rueidis is to be made with.
 func (c *Config) option() (rueidis.ClientOption, error) {
+	if _, err := url.Parse(c.URL); err != nil { // it would show the password
+		return rueidis.ClientOption{}, errors.New("the URL cannot be read; in a password, write %40 for @, %2F for / and so on")
+	}
 	o, err := rueidis.ParseURL(c.URL)
 	if err != nil {
 		return o, err

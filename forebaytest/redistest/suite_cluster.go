@@ -65,7 +65,7 @@ func movingSlot(r *rig) {
 }
 
 func brokenCluster(r *rig) {
-	k := StartCluster(r, ClusterConfig{})
+	k := StartCluster(r, ClusterConfig{Config: Config{Directives: []string{"cluster-node-timeout 1000"}}})
 	m := r.instance(r.open(k.Address()), "g")
 	m.must()
 	owner := k.Owner(m.next.Key)

@@ -29,7 +29,7 @@ func promote(s *Server) { s.Must("REPLICAOF", "NO", "ONE") }
 
 // load restarts the server with data that take seconds to read.
 func load(s *Server) {
-	s.Must("DEBUG", "POPULATE", "3000")
+	s.Must("DEBUG", "POPULATE", "1500")
 	s.Must("SAVE")
 	s.Kill()
 	s.append("key-load-delay 1000\nloading-process-events-interval-bytes 1024\n")

@@ -45,6 +45,7 @@ func (c *Core) Inspect(ctx context.Context, name string) (cluster.Inspection, er
 		seen.Server, seen.TooOld = version(info)
 		seen.Evicts = field(info, "maxmemory_policy")
 		seen.Failover = failover(info)
+		seen.Anonymous = field(info, "run_id") == ""
 		return c.tryRights(ctx, do, key, &seen)
 	})
 	if err == nil {
@@ -114,9 +115,6 @@ func (c *Core) tryRights(ctx context.Context, do Do, key string, seen *cluster.I
 // it, and why not.
 func (c *Core) noteRefused(refused string, seen *cluster.Inspection) error {
 	right, why, _ := strings.Cut(refused, " ")
-	if right == "+info" {
-		seen.Anonymous = true
-	}
 	why = string(Refused(why))
 	switch missing := c.missing(why); {
 	case missing == keysRight, missing == channelsRight:
