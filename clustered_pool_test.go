@@ -28,6 +28,7 @@ type pool struct {
 	highest map[int]uint64 // the fence of every number that a lease held
 	inside  map[Lease]int  // units of the leases that are out, by the word of who has them
 	lapses  int
+	alone   int
 }
 
 type ticket struct {
@@ -45,6 +46,7 @@ type poolMember struct {
 	heard uint64
 	lent  int
 	held  []feed.Slot
+	alone []feed.Slot // not nil: it goes on without the pool, with these
 	stats feed.Stats
 }
 
@@ -101,6 +103,9 @@ func (m *poolMember) run() {
 // exchange tells the pool what the gate has to say, and the gates what follows.
 func (m *poolMember) exchange() {
 	p := m.pool
+	if m.alone != nil {
+		return
+	}
 	v := m.gate.Look(m.heard, 4)
 	m.gotBack(v.Back, v.BackOf)
 	if v.Slots != m.lent {
@@ -199,7 +204,11 @@ func (m *poolMember) gotBack(n int, slots []feed.Slot) {
 // unkind takes what lies idle, lets a line be forgotten, or takes everything at once.
 func (p *pool) unkind() {
 	m := p.members[rand.IntN(len(p.members))]
-	switch rand.IntN(4) {
+	if m.alone != nil {
+		m.rejoin()
+		return
+	}
+	switch rand.IntN(6) {
 	case 0, 1:
 		m.gotBack(m.gate.Take(1 + rand.IntN(3)))
 	case 2:
@@ -217,8 +226,59 @@ func (p *pool) unkind() {
 		p.free = append(p.free, held...)
 		m.gate.Renew(time.Now().Add(time.Hour))
 		m.exchange()
+	case 4: // the time is over, and renewed after all
+		m.gate.Renew(time.Now())
+		m.exchange()
+		m.gate.Renew(time.Now().Add(time.Hour))
+	case 5:
+		m.cutOff()
 	}
 	p.grant()
+}
+
+// cutOff has a gate go on alone with some units that nobody else has.
+func (m *poolMember) cutOff() {
+	p := m.pool
+	m.gate.Lapse()
+	p.free = append(p.free, m.held...)
+	m.lent, m.held = 0, nil
+	p.drop(func(k ticket) bool { return k.m == m })
+	n := min(2, len(p.free))
+	m.alone, p.free = append([]feed.Slot{}, p.free[:n]...), p.free[n:]
+	m.gate.Alone(feed.Alone{Slots: n})
+	p.alone++
+}
+
+// rejoin has it use them as units that were lent.
+func (m *poolMember) rejoin() {
+	m.gate.Renew(time.Now().Add(time.Hour))
+	m.pool.free, m.alone = append(m.alone, m.pool.free...), nil
+	if n := min(2, len(m.pool.free)); n > 0 {
+		m.lend(n)
+	}
+	m.gate.Renumber()
+	m.gate.Together()
+	m.exchange()
+}
+
+// healUntil has whoever is cut off reached again, now and then.
+func (p *pool) healUntil(done <-chan struct{}) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		for _, m := range p.members {
+			if m.alone != nil {
+				m.rejoin()
+			}
+		}
+		p.mu.Unlock()
+	}
 }
 
 // enter notes that a call runs. All that run hold a unit that was lent, but for those
@@ -243,7 +303,7 @@ func (p *pool) enter(l Lease, cost int) (leave func()) {
 	if lent := p.limit - len(p.free); units > lent {
 		p.t.Errorf("%d units run, %d are lent", units, lent)
 	}
-	if n := len(l.Fences()); p.fenced && n != cost && !l.isLost() {
+	if n := len(l.Fences()); p.fenced && n != cost && !l.isLost() && p.alone == 0 {
 		p.t.Errorf("a lease of %d units has %d numbers", cost, n)
 	}
 	return func() {
@@ -266,6 +326,9 @@ func (p *pool) whole() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.members {
+		if m.alone != nil {
+			m.rejoin()
+		}
 		m.gotBack(m.gate.Take(p.limit))
 		v := m.gate.Look(m.heard, 4)
 		m.gotBack(v.Back, v.BackOf)

@@ -38,7 +38,12 @@ func fire(t *testing.T, p *pool, gates []*Gate, call func(rng *rand.Rand, g *Gat
 			}
 		})
 	}
-	wg.Wait()
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	p.healUntil(done)
 	p.whole()
 	for _, g := range gates {
 		st := g.Stats()
@@ -105,8 +110,8 @@ func TestClusteredGatesUnderFire(t *testing.T) {
 		if decided != asked.Load() {
 			t.Errorf("%d calls, %d decisions", asked.Load(), decided)
 		}
-		if served == 0 || p.lapses == 0 {
-			t.Errorf("%d served, %d lapses", served, p.lapses)
+		if served == 0 || p.lapses == 0 || p.alone == 0 {
+			t.Errorf("%d served, %d lapses, %d times alone", served, p.lapses, p.alone)
 		}
 	}
 }
