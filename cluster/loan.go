@@ -179,8 +179,8 @@ func (l *loan) beat() time.Duration {
 	return 5 * l.me.Lease
 }
 
-// pace is the least time between two exchanges. While others wait, what ends within a part
-// of the time that calls here take goes back together.
+// pace is the least time between two exchanges. While others wait, what ends within a
+// part of the time that calls here take goes back together.
 func (l *loan) pace() time.Duration {
 	switch {
 	case l.alone && !l.leaving:

@@ -10,29 +10,29 @@ import (
 // back for a while: over one that is half open, or to a server that is frozen, what is
 // sent piles up and never fails.
 //
-// Its timer is not set for each command, which would cost as much as to send it: once
-// it runs, it runs to its end, and then looks for how long an answer has been owed.
+// Its timer is not set for each command, which would cost much of what it takes to
+// send it: it runs while answers are owed, and counts how often it found one owing.
 type watched struct {
 	net.Conn
-	began time.Time
-	owed  atomic.Int64 // since when, from began on and at least 1; 0: no answer is
+	owed  atomic.Int32 // 1 and the looks since something was sent; 0: no answer is owed
 	runs  atomic.Bool  // the timer does
 	timer *time.Timer
 }
 
+// looks is after how many of them an answer has been owed for the length of a silence.
+const looks = 5
+
 func watch(c net.Conn) net.Conn {
-	w := &watched{Conn: c, began: time.Now()}
-	w.timer = time.AfterFunc(silence, w.look)
+	w := &watched{Conn: c}
 	w.runs.Store(true)
+	w.timer = time.AfterFunc(silence/looks, w.look)
 	return w
 }
 
 // Write sends, and begins to wait for an answer.
 func (w *watched) Write(b []byte) (int, error) {
-	if w.owed.Load() == 0 {
-		w.owed.CompareAndSwap(0, max(1, int64(time.Since(w.began))))
-	}
-	w.run(silence)
+	w.owed.CompareAndSwap(0, 1)
+	w.run()
 	return w.Conn.Write(b)
 }
 
@@ -50,22 +50,22 @@ func (w *watched) Close() error {
 }
 
 // run starts the timer unless it runs.
-func (w *watched) run(d time.Duration) {
+func (w *watched) run() {
 	if w.runs.CompareAndSwap(false, true) {
-		w.timer.Reset(d)
+		w.timer.Reset(silence / looks)
 	}
 }
 
-// look closes the connection if an answer has been owed for too long.
+// look closes the connection if an answer has been owed for too long. The first look
+// may come at once, and counts for nothing.
 func (w *watched) look() {
-	w.runs.Store(false) // before the look: who writes after it finds that it must start it
-	owed := time.Duration(w.owed.Load())
-	if owed == 0 {
-		return
+	w.runs.Store(false) // before the look: who sends after it finds that it must start it
+	switch owed := w.owed.Load(); {
+	case owed == 0:
+	case owed > looks:
+		_ = w.Conn.Close()
+	default:
+		w.owed.CompareAndSwap(owed, owed+1) // unless it was answered
+		w.run()
 	}
-	if left := silence - (time.Since(w.began) - owed); left > 0 {
-		w.run(left)
-		return
-	}
-	_ = w.Conn.Close()
 }

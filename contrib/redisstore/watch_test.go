@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestWatch owes answers in a bubble, where the silence is as long as it is said to be.
+// TestWatch owes answers in a bubble, where a silence is as long as it is said to be.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -43,8 +43,8 @@ func TestWatch(t *testing.T) {
 		if _, err := w.Read(make([]byte, 1)); err == nil {
 			t.Error("something was read of a peer that says nothing")
 		}
-		if took := time.Since(owed); took != silence {
-			t.Errorf("given up after %v, want %v", took, silence)
+		if took := time.Since(owed); took < silence || took > silence+silence/looks {
+			t.Errorf("given up after %v, want %v and at most a look more", took, silence)
 		}
 	})
 }
