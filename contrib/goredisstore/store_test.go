@@ -23,6 +23,9 @@ func config(a redistest.Address) Config {
 	if a.TLS != nil {
 		u.Scheme = "rediss"
 	}
+	if a.SentinelPassword != "" {
+		u.User = url.UserPassword("", a.SentinelPassword)
+	}
 	if a.Primary != "" {
 		q.Set("master_name", a.Primary)
 	}

@@ -27,7 +27,7 @@ func config(a redistest.Address) Config {
 		q.Set("master_set", a.Primary)
 	}
 	u.RawQuery = q.Encode()
-	return Config{URL: u.String(), Username: a.User, Password: a.Password, TLS: a.TLS}
+	return Config{URL: u.String(), Username: a.User, Password: a.Password, SentinelPassword: a.SentinelPassword, TLS: a.TLS}
 }
 
 func open(a redistest.Address) (redistest.Store, error) { return Open(config(a)) }

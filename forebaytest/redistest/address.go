@@ -13,8 +13,10 @@ type Address struct {
 	Cluster bool
 	// Socket is the path of a unix socket, in place of Servers.
 	Socket string
-	// User and Password are the servers'; Sentinels here want none.
+	// User and Password are the servers'.
 	User, Password string
+	// SentinelPassword is the Sentinels'.
+	SentinelPassword string
 	// TLS is how to call them. Nil: without.
 	TLS *tls.Config
 }
@@ -28,6 +30,7 @@ func (s *Server) Address() Address {
 func (r *Replicated) Address() Address {
 	a := r.Servers[0].Address()
 	a.Servers, a.Primary = r.SentinelAddrs(), r.Name
+	a.SentinelPassword = r.Sentinels[0].config.Password
 	return a
 }
 

@@ -16,6 +16,8 @@ type ReplicatedConfig struct {
 	Replicas int
 	// Sentinels that watch. 0: one. Negative: none, so that nobody is promoted.
 	Sentinels int
+	// SentinelPassword is what the Sentinels want. Empty: nothing.
+	SentinelPassword string
 }
 
 // Replicated is a primary with replicas, watched by Sentinels.
@@ -50,7 +52,7 @@ func StartReplicated(t T, c ReplicatedConfig) *Replicated {
 		sentinels = 1
 	}
 	for range sentinels {
-		r.Sentinels = append(r.Sentinels, r.startSentinel(sentinels/2+1, certs))
+		r.Sentinels = append(r.Sentinels, r.startSentinel(c, sentinels/2+1, certs))
 	}
 	for _, s := range r.Sentinels {
 		until(t, "a Sentinel that knows everybody", func() bool { return r.knowsAll(s) })
@@ -59,11 +61,11 @@ func StartReplicated(t T, c ReplicatedConfig) *Replicated {
 }
 
 // startSentinel starts one that watches the primary.
-func (r *Replicated) startSentinel(quorum int, certs *certificates) *Server {
+func (r *Replicated) startSentinel(c ReplicatedConfig, quorum int, certs *certificates) *Server {
 	r.t.Helper()
 	primary := r.Servers[0]
 	s := &Server{
-		t: r.t, dir: newDir(r.t), certs: certs,
+		t: r.t, dir: newDir(r.t), certs: certs, config: Config{Password: c.SentinelPassword},
 		program: need(r.t, "redis-sentinel"), args: []string{"redis.conf", "--sentinel"},
 	}
 	s.startOnFreePort(func() string {
@@ -76,13 +78,10 @@ func (r *Replicated) startSentinel(quorum int, certs *certificates) *Server {
 		if p := primary.config.Password; p != "" {
 			lines = append(lines, "sentinel auth-pass "+r.Name+" "+p)
 		}
-		if certs == nil {
-			lines = append(lines, fmt.Sprintf("port %d", s.port))
-		} else {
-			lines = append(lines, "port 0", fmt.Sprintf("tls-port %d", s.port), "tls-replication yes",
-				"tls-cert-file "+certs.certFile, "tls-key-file "+certs.keyFile, "tls-ca-cert-file "+certs.caFile)
+		if p := c.SentinelPassword; p != "" { // theirs to each other, too
+			lines = append(lines, "requirepass "+p)
 		}
-		return strings.Join(lines, "\n") + "\n"
+		return strings.Join(append(lines, s.listening()...), "\n") + "\n"
 	})
 	return s
 }

@@ -79,11 +79,21 @@ func (s *Server) directives() []string {
 	if s.config.Password != "" {
 		lines = append(lines, "requirepass "+s.config.Password, "masterauth "+s.config.Password)
 	}
-	if s.certs == nil {
-		return append(lines, fmt.Sprintf("port %d", s.port))
+	if s.certs != nil {
+		lines = append(lines, "tls-cluster yes")
 	}
-	return append(lines, "port 0", fmt.Sprintf("tls-port %d", s.port), "tls-replication yes", "tls-cluster yes",
-		"tls-cert-file "+s.certs.certFile, "tls-key-file "+s.certs.keyFile, "tls-ca-cert-file "+s.certs.caFile)
+	return append(lines, s.listening()...)
+}
+
+// listening returns the lines that say where and how a server listens.
+func (s *Server) listening() []string {
+	if s.certs == nil {
+		return []string{fmt.Sprintf("port %d", s.port)}
+	}
+	return []string{
+		"port 0", fmt.Sprintf("tls-port %d", s.port), "tls-replication yes",
+		"tls-cert-file " + s.certs.certFile, "tls-key-file " + s.certs.keyFile, "tls-ca-cert-file " + s.certs.caFile,
+	}
 }
 
 // startOnFreePort starts the process for the first time. If somebody else takes

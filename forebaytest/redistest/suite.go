@@ -153,13 +153,13 @@ func (m *instance) giveBack() {
 	m.next.Claim = m.held()
 }
 
-// away fails the check unless the last exchange failed because the store is away.
+// away fails the check unless something failed because the store is away.
 func (m *instance) away(err error, words ...string) {
 	m.Helper()
 	m.failed(err, false, words)
 }
 
-// refused fails the check unless the last exchange failed because the store is not set
+// refused fails the check unless something failed because the store is not set
 // up.
 func (m *instance) refused(err error, words ...string) {
 	m.Helper()
@@ -169,7 +169,7 @@ func (m *instance) refused(err error, words ...string) {
 func (m *instance) failed(err error, setup bool, words []string) {
 	m.Helper()
 	if err == nil {
-		m.Errorf("the exchange went well: %v", m.last)
+		m.Errorf("it went well: %v", m.last)
 		return
 	}
 	if got := errors.Is(err, cluster.ErrSetup); got != setup {

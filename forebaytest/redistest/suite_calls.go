@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"crypto/tls"
-	"io"
 	"net"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 var callChecks = []check{
 	{"an exchange whose answer is lost is not made again", atMostOnce},
+	{"a connection that swallows everything is given up", halfOpen},
 	{"connections that are killed are made again", killed},
 	{"a unix socket", unixSocket},
 	{"TLS", overTLS},
@@ -24,8 +24,9 @@ type lossy struct {
 	target string
 	conns  sync.WaitGroup
 
-	mu   sync.Mutex // guards word
-	word string
+	mu     sync.Mutex // guards what follows
+	word   string
+	passes map[net.Conn]bool // what comes over it goes on to the server
 }
 
 func startLossy(r *rig, s *Server) *lossy {
@@ -33,7 +34,7 @@ func startLossy(r *rig, s *Server) *lossy {
 	if err != nil {
 		r.Fatalf("%v", err)
 	}
-	p := &lossy{Listener: l, target: s.Addr()}
+	p := &lossy{Listener: l, target: s.Addr(), passes: map[net.Conn]bool{}}
 	p.conns.Go(p.accept)
 	r.Cleanup(func() { _ = l.Close() })
 	return p
@@ -61,8 +62,26 @@ func (p *lossy) loses(request []byte) bool {
 	return p.word != "" && strings.Contains(string(request), p.word)
 }
 
+// swallowAll keeps what comes over the connections that are there from the server.
+func (p *lossy) swallowAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.passes {
+		p.passes[c] = false
+	}
+}
+
+func (p *lossy) swallows(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.passes[c]
+}
+
 func (p *lossy) pass(client net.Conn) {
 	defer client.Close()
+	p.mu.Lock()
+	p.passes[client] = true
+	p.mu.Unlock()
 	server, err := net.Dial("tcp", p.target)
 	if err != nil {
 		return
@@ -95,7 +114,10 @@ func (p *lossy) pass(client net.Conn) {
 			once = false
 			close(lost)
 		}
-		if _, err := io.Writer(server).Write(b[:n]); err != nil {
+		if p.swallows(client) {
+			continue
+		}
+		if _, err := server.Write(b[:n]); err != nil {
 			return
 		}
 	}
@@ -189,4 +211,30 @@ func closed(r *rig) {
 	}
 	m.away(m.tell(budget))
 	until(r, "an end of its connections", func() bool { return s.Connections() == 0 })
+}
+
+func halfOpen(r *rig) {
+	s := Start(r, Config{})
+	p := startLossy(r, s)
+	a := s.Address()
+	a.Servers = []string{p.Addr().String()}
+	store := r.open(a)
+	var wg sync.WaitGroup
+	for range 8 { // at once: a client may then send one after the other without waiting
+		wg.Go(func() {
+			m := r.instance(store, "g")
+			for range 20 {
+				if err := m.tell(budget); err != nil {
+					r.Errorf("Exchange: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	p.swallowAll()
+	m := r.instance(store, "g")
+	for range 2 {
+		m.away(m.tell(short), "not answered in the time")
+	}
+	m.soon()
 }

@@ -11,6 +11,7 @@ var failoverChecks = []check{
 	{"RC-20 a replica that missed exchanges is found out", staleFailover},
 	{"a primary that is frozen for good", frozenPrimary},
 	{"Sentinels with the documented rights", sentinelRights},
+	{"Sentinels with a password, over TLS", secureSentinels},
 }
 
 func plannedFailover(r *rig) {
@@ -86,4 +87,13 @@ func sentinelRights(r *rig) {
 	a.User, a.Password = "gates", "secret"
 	everything(r, r.open(a))
 	r.refusedNothing(p.Servers[0])
+}
+
+func secureSentinels(r *rig) {
+	p := StartReplicated(r, ReplicatedConfig{Config: Config{TLS: true, Password: "secret"}, SentinelPassword: "other"})
+	everything(r, r.open(p.Address()))
+	a := p.Address()
+	a.SentinelPassword = "wrong"
+	m := r.instance(r.open(a), "g")
+	m.refused(m.tell(budget), "WRONGPASS")
 }

@@ -77,11 +77,14 @@ func lackingRights(r *rig) {
 			} else if slices.Contains([]string{"+evalsha", "+eval", "+hmget", "+hset", "+del", "+pexpire", "+publish"}, right) || strings.HasSuffix(right, ":*") {
 				r.Errorf("an exchange goes well without %s", right)
 			}
-			sub := Store.Subscribe
-			if err := sub(store, r.Context(), []string{"other:channel"}, func() {}, nil); err == nil {
-				r.Errorf("Subscribe to a channel of somebody else goes well")
-			} else {
-				m.refused(err)
+			err := store.Subscribe(r.Context(), []string{"other:channel"}, func() {}, func(cluster.Message) {})
+			m.refused(err)
+			// Nor does it harm those who have it.
+			good := r.instance(r.open(s.Address()), "g")
+			epoch := good.must().Epoch
+			_ = m.tell(budget)
+			if got := good.must(); got.Epoch != epoch {
+				r.Errorf("whoever lacks %s ends the epoch of all others", right)
 			}
 			if seen, err := store.Inspect(r.Context(), clusterName); err != nil || !slices.Contains(seen.Missing, named) {
 				r.Errorf("Inspect: %+v, %v; want %s missing", seen, err, named)
