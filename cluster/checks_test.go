@@ -1,22 +1,26 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // checks are what must hold of a ledger after every step, whoever said what before.
 type checks struct {
 	polite bool // instances make sense
-	fences map[int]uint64
+	fences map[int]uint64  // the highest that each slot had
+	minted map[uint64]bool // all that there were
 }
 
 // before is what a step is compared with.
 type before struct {
 	epoch   uint64
 	granted map[string]uint64
-	held    int
+	tickets map[int64]ticket
 }
 
 func (c *checks) before(l *Ledger, r *Request) before {
-	b := before{epoch: l.epoch, held: l.held, granted: map[string]uint64{}}
+	b := before{epoch: l.epoch, granted: map[string]uint64{}, tickets: maps.Clone(l.line.tickets)}
 	for name, m := range l.members {
 		b.granted[name] = m.granted
 	}
@@ -30,7 +34,7 @@ func (c *checks) after(b before, l *Ledger, r *Request, reply *Reply) string {
 		func() string { return c.lent(b, l, r) },
 		func() string { return c.slots(l) },
 		func() string { return c.line(l) },
-		func() string { return c.nobodyWaits(l) },
+		func() string { return c.nobodyWaits(b, l) },
 	} {
 		if wrong := check(); wrong != "" {
 			return wrong
@@ -88,7 +92,7 @@ func sums(l *Ledger) string {
 // speaker's claim counts.
 func (c *checks) lent(b before, l *Ledger, r *Request) string {
 	if b.epoch != l.epoch {
-		b.granted, b.held = nil, 0
+		b.granted = nil
 	}
 	for name, m := range l.members {
 		was := b.granted[name]
@@ -114,7 +118,7 @@ func (c *checks) lent(b before, l *Ledger, r *Request) string {
 // slots: each is held by one member, and its fence is higher than whoever had it before.
 func (c *checks) slots(l *Ledger) string {
 	if c.fences == nil {
-		c.fences = map[int]uint64{}
+		c.fences, c.minted = map[int]uint64{}, map[uint64]bool{}
 	}
 	owner := map[int]string{}
 	for _, name := range l.names {
@@ -130,12 +134,11 @@ func (c *checks) slots(l *Ledger) string {
 			if s.Number > len(l.used) || !l.used[s.Number-1] {
 				return fmt.Sprintf("slot %d is held and free", s.Number)
 			}
-			if s.Fence < c.fences[s.Number] && c.polite {
+			if c.polite && !c.minted[s.Fence] && s.Fence < c.fences[s.Number] {
 				return fmt.Sprintf("slot %d has the fence %d after %d", s.Number, s.Fence, c.fences[s.Number])
 			}
-			if c.polite {
-				c.fences[s.Number] = s.Fence
-			}
+			c.minted[s.Fence] = true
+			c.fences[s.Number] = max(c.fences[s.Number], s.Fence)
 		}
 	}
 	for n, used := range l.used {
@@ -166,7 +169,7 @@ func (c *checks) line(l *Ledger) string {
 		n := between(m.spans, from, min(t.last, m.heard))
 		placed[t.instance] += n
 		next[t.instance] = t.last + 1
-		if n > 0 && place < q.cursor && !m.passed {
+		if n > 0 && place < q.cursor && (m.passed == 0 || m.passed > place) {
 			return fmt.Sprintf("%s stands in front of the cursor and was not passed over", t.instance)
 		}
 	}
@@ -185,26 +188,31 @@ func (c *checks) line(l *Ledger) string {
 
 // nobodyWaits: while something is free nobody waits for it, but for calls that cost more
 // than is free, those behind them, and those that cannot be reached.
-func (c *checks) nobodyWaits(l *Ledger) string {
+func (c *checks) nobodyWaits(b before, l *Ledger) string {
 	if !c.polite || l.learning() || l.free() <= 0 {
 		return ""
 	}
 	q := &l.line
 	looked := 0
+	for place := range b.tickets {
+		if _, still := q.tickets[place]; !still {
+			looked++ // in this step, so it counts
+		}
+	}
 	stuck := map[*member]bool{}
 	for place := q.head; place <= q.tail; place++ {
 		t, ok := q.tickets[place]
 		m := l.members[t.instance]
-		if !ok || m == nil || m.stand(t) == 0 || stuck[m] {
+		if !ok || m == nil || m.stand(t) == 0 {
 			continue
 		}
 		since := int(m.granted - m.told)
-		if t.cost > l.limit-l.withheld || since > 0 && t.cost > maxUnacked-since {
+		if stuck[m] || t.cost > l.limit-l.withheld || since > 0 && t.cost > maxUnacked-since {
 			stuck[m] = true
 			looked++
 			continue
 		}
-		if t.cost <= l.free() && looked < maxWalk && place < q.cursor+maxWalk {
+		if t.cost <= l.free() && looked < maxWalk {
 			return fmt.Sprintf("%d are free, and %s waits for %d at %d", l.free(), t.instance, t.cost, place)
 		}
 		return ""

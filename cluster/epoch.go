@@ -70,7 +70,7 @@ func (s *step) beginEpoch(wall int64, last uint64) {
 	s.publish(s.key, fmt.Sprintf("e %d", s.epoch))
 }
 
-// claimed is called as somebody joins that knows of an older epoch: data was lost.
+// claimed is called as somebody speaks that knows of an older epoch: data was lost.
 func (s *step) claimed() {
 	wait := givenUpAfter(s.lease)
 	switch {

@@ -13,8 +13,8 @@ type heldSlot struct {
 func (s *step) figures() {
 	m, r := s.m, s.r
 	gone := m.gone
-	if m.passed {
-		m.passed = false
+	if m.passed > 0 {
+		m.passed = 0
 		s.line.fromTheFront()
 	}
 	m.number, m.seen, m.lease = r.Number, s.clock, s.lease

@@ -17,7 +17,8 @@ type stepper interface{ step() }
 
 // histories are the kinds of them.
 var histories = map[string]func(*twins, dice) stepper{
-	"rude": func(w *twins, d dice) stepper { return newRude(w, d) },
+	"rude":  func(w *twins, d dice) stepper { return newRude(w, d) },
+	"world": func(w *twins, d dice) stepper { return newWorld(w, d) },
 }
 
 // TestLedgerInvariants runs random histories on the model alone.
@@ -28,8 +29,12 @@ func TestLedgerInvariants(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(*seed, uint64(n)))
 				w := &twins{t: t, key: KeyOf("t", "g")}
 				w.checks.polite = kind != "rude"
-				for h := begin(w, rnd); w.steps < 500; {
+				h := begin(w, rnd)
+				for w.steps < 500 {
 					h.step()
+				}
+				if world, ok := h.(*world); ok {
+					world.settle()
 				}
 				n += w.steps
 			}

@@ -44,11 +44,11 @@ local NOTCOLD, WATCHED, STRANGERS = 0, 1, 2
 -- The parts of m; the first is the epoch once more.
 local CLOCK, WALL, TOP, HELD, INUSE, WAITING, QUEUED = 2, 3, 4, 5, 6, 7, 8
 local HEAD, CURSOR, TAIL, FENCES, CALM = 9, 10, 11, 12, 13
--- The parts of a member. FLAGS: 1 its slots are numbered, 2 it was given up, 4 calls of
--- it stand in front of the line's cursor. SPANS are pairs of numbers of calls, SLOTS
--- triples of number, grant and fence.
+-- The parts of a member. FLAGS: 1 its slots are numbered, 2 it was given up. PASSED is
+-- the place of its first ticket that was passed over, SPANS are pairs of numbers of
+-- calls, SLOTS triples of number, grant and fence.
 local SEQ, GRANTED, RETURNED, ACKED, TOLD, RUNS, WAITS, OLDEST, HEARD, NEXT, STAND = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local LAST, COST, SEEN, LEASE, LIMITED, WITHHOLD, SHARE, FLAGS, SPANS, SLOTS = 12, 13, 14, 15, 16, 17, 18, 19, 20, 21
+local LAST, COST, PASSED, SEEN, LEASE, LIMITED, WITHHOLD, SHARE, FLAGS, SPANS, SLOTS = 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
 
 -- 1. The server. A test says what it is to be.
 local wall, up, subscribers, info
@@ -199,7 +199,7 @@ if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] 
     local forgotten = max(m[SEEN] + 15 * m[LEASE], apart)
     local leaves = leaving and newer and name == id
     local held = m[GRANTED] - m[RETURNED]
-    local up = floor(m[FLAGS] / 2) % 2 == 1
+    local up = m[FLAGS] >= 2
     local busy = held > 0 or m[STAND] > 0 or m[WITHHOLD] > 0
     local over = not up and busy and M[CLOCK] >= end1
     local out = leaves or (up or over or not busy) and M[CLOCK] >= forgotten
@@ -229,10 +229,10 @@ if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] 
   if named and M[CLOCK] >= E[LEARN] then news[#news + 1], news[#news + 2] = key, 'n ' .. #names end
 end
 
--- 5. Who is not known joins. Its figures begin above all that it may have heard in this
--- epoch. One that knows of an older epoch shows that data was lost.
+-- 5. One that knows of an older epoch shows that data was lost. Who is not known joins;
+-- its figures begin above all that it may have heard in this epoch.
 local known = me and true
-if not me and epoch ~= 0 and epoch < E[EPOCH] then
+if newer and epoch ~= 0 and epoch < E[EPOCH] then
   if E[COLD] ~= NOTCOLD and M[CLOCK] < giveUp then
     settled, E[COLD], E[LEARN] = true, NOTCOLD, M[CLOCK] + giveUp
   elseif M[CLOCK] < E[LEARN] and E[LEARN] < giveUp then
@@ -246,7 +246,7 @@ if not me and not leaving then
     if #names ~= E[MEMBERS] then spoilt() end
   end
   local heard, top = standing[#standing] or 0, M[TOP]
-  me = {0, top, top, top, top, 0, 0, 0, heard, heard + 1, 0, 0, 0, M[CLOCK], lease, limit, 0, 0, fenced and 1 or 0, {}, {}}
+  me = {0, top, top, top, top, 0, 0, 0, heard, heard + 1, 0, 0, 0, 0, M[CLOCK], lease, limit, 0, 0, fenced and 1 or 0, {}, {}}
   members[id] = me
   names[#names + 1] = id
   if #names == 1 then E[LOW], E[HIGH] = limit, limit end
@@ -298,13 +298,13 @@ local missed = 0
 local speaks = me and newer
 if speaks then
   dirty[id] = true
-  local was, apart = me[FLAGS] % 4 >= 2, 0
+  local was, apart = me[FLAGS] >= 2, 0
   if was then
     local w = me[WITHHOLD]
     if w > 0 and M[CLOCK] < me[SEEN] + floor(me[LEASE] * 8 / 5) + w + floor(w / 16) then apart = me[SHARE] end
     me[FLAGS], E[WITHHELD], settled, M[CURSOR] = me[FLAGS] - 2, E[WITHHELD] - apart, true, M[HEAD]
   end
-  if me[FLAGS] >= 4 then me[FLAGS], M[CURSOR] = me[FLAGS] - 4, M[HEAD] end
+  if me[PASSED] > 0 then me[PASSED], M[CURSOR] = 0, M[HEAD] end
   me[SEQ], me[SEEN], me[LEASE], me[WITHHOLD] = seq, M[CLOCK], lease, withhold
   local before, own, numbered = me[GRANTED] - me[RETURNED], 0, me[FLAGS] == 1
   if epoch == E[EPOCH] then
@@ -383,7 +383,7 @@ end
 
 -- 9. What is free goes to whoever is first in line.
 if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 0 then
-  local place, tail, ahead, kept, looked = M[CURSOR], M[TAIL], M[CURSOR], nil, 0
+  local place, tail, ahead, kept, looked, start = M[CURSOR], M[TAIL], M[CURSOR], nil, 0, M[CURSOR]
   local passed, told = {}, {}
   while place <= tail and looked < 32 do
     local free = E[LIMIT] - M[HELD] - E[WITHHELD]
@@ -405,8 +405,9 @@ if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 
     local more, done = true, true
     if stand > 0 then
       local name, cost, calls = t[1], t[3], 0
+      local before = passed[name] or (m[PASSED] > 0 and m[PASSED] < start)
       looked = looked + 1
-      if not passed[name] and cost <= E[LIMIT] - E[WITHHELD] then
+      if not before and cost <= E[LIMIT] - E[WITHHELD] then
         local since = m[GRANTED] - m[TOLD]
         if speaks and name == id then
           calls = stand
@@ -439,8 +440,10 @@ if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 
       done = n == stand
       more = done or n == calls
       if more and not done then
+        if not before then m[PASSED], dirty[name] = place, true end
         passed[name] = true
-        if m[FLAGS] < 4 then m[FLAGS], dirty[name] = m[FLAGS] + 4, true end
+      elseif done and m[PASSED] == place then
+        m[PASSED], dirty[name] = 0, true
       end
     end
     if not done then
@@ -519,6 +522,7 @@ if M[TAIL] - M[HEAD] + 1 > 2 * M[QUEUED] + 256 then
       if m and between(m[SPANS], m[NEXT], min(t[2], m[HEARD])) > 0 then
         M[TAIL] = M[TAIL] + 1
         line[M[TAIL]] = {t[1], t[2], t[3], true}
+        if m[PASSED] > 0 then m[PASSED], dirty[t[1]] = 0, true end
       end
     end
   end

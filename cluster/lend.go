@@ -21,7 +21,7 @@ func (s *step) lend() {
 		return
 	}
 	q := &s.line
-	w := walk{step: s, passed: map[*member]bool{}, granted: map[*member]bool{}}
+	w := walk{step: s, start: q.cursor, passed: map[*member]bool{}, granted: map[*member]bool{}}
 	place, kept := q.cursor, int64(0)
 	for looked := 0; place <= q.tail && s.free() > 0 && looked < maxWalk; place++ {
 		t, ok := q.tickets[place]
@@ -31,7 +31,7 @@ func (s *step) lend() {
 			continue
 		}
 		looked++
-		done, more := w.visit(m, t)
+		done, more := w.visit(m, t, place)
 		if done {
 			q.remove(place, m)
 		} else if kept == 0 {
@@ -54,6 +54,7 @@ func (s *step) lend() {
 // walk is one way along the line.
 type walk struct {
 	*step
+	start   int64
 	passed  map[*member]bool
 	granted map[*member]bool
 	names   []string // of others that were granted something
@@ -61,10 +62,10 @@ type walk struct {
 
 // visit grants calls of one ticket. done: all of them; more: who is behind may have
 // what is left.
-func (w *walk) visit(m *member, t ticket) (done, more bool) {
+func (w *walk) visit(m *member, t ticket, place int64) (done, more bool) {
 	calls := w.mayHave(m, t.cost)
-	if w.passed[m] || calls == 0 {
-		w.passed[m], m.passed = true, true
+	if calls == 0 || w.passed[m] || m.passed > 0 && m.passed < w.start {
+		w.pass(m, place)
 		return false, true
 	}
 	stand := m.stand(t)
@@ -80,13 +81,25 @@ func (w *walk) visit(m *member, t ticket) (done, more bool) {
 		}
 	}
 	if n == stand {
+		if m.passed == place {
+			m.passed = 0
+		}
 		return true, true
 	}
 	if n == calls {
-		w.passed[m], m.passed = true, true
+		w.pass(m, place)
 		return false, true
 	}
 	return false, false
+}
+
+// pass passes a member over until it speaks, or the walk begins at the front again: what
+// stands behind its first call that cannot be granted waits with it.
+func (w *walk) pass(m *member, place int64) {
+	if !w.passed[m] && !(m.passed > 0 && m.passed < w.start) {
+		m.passed = place
+	}
+	w.passed[m] = true
 }
 
 // mayHave returns how many calls of a ticket its instance may be granted at all.

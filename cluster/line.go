@@ -165,6 +165,7 @@ func (s *step) tidy() {
 		if ok && m != nil && m.stand(t) > 0 {
 			q.tail++
 			q.tickets[q.tail] = t
+			m.passed = 0
 		}
 	}
 	q.head = end + 1

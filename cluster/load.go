@@ -49,11 +49,11 @@ func loadMember(s string) (*member, error) {
 	m := &member{
 		number: u.uint(), granted: u.uint(), returned: u.uint(), acked: u.uint(), told: u.uint(),
 		inUse: u.int(), waiting: u.int(), oldest: u.int64(),
-		heard: u.uint(), next: u.uint(), queued: u.int(), last: u.int64(), lastCost: u.int(),
+		heard: u.uint(), next: u.uint(), queued: u.int(), last: u.int64(), lastCost: u.int(), passed: u.int64(),
 		seen: u.int64(), lease: u.int64(), limit: u.int(), withhold: u.int64(), share: u.int(),
 	}
 	flags := u.int()
-	m.fenced, m.gone, m.passed = flags&flagFenced != 0, flags&flagGone != 0, flags&flagPassed != 0
+	m.fenced, m.gone = flags&flagFenced != 0, flags&flagGone != 0
 	for n := u.list(); n > 1; n -= 2 {
 		m.spans = append(m.spans, Span{First: u.uint(), Last: u.uint()})
 	}

@@ -25,10 +25,10 @@ type member struct {
 	lease    int64
 	limit    int // configured
 	withhold int64
-	share    int  // as last told
-	fenced   bool // its slots are numbered
-	gone     bool // given up, or cut off
-	passed   bool // calls of it stand in front of the line's cursor
+	share    int   // as last told
+	fenced   bool  // its slots are numbered
+	gone     bool  // given up, or cut off
+	passed   int64 // place of its first ticket that was passed over; 0: none was
 }
 
 func (m *member) held() int { return int(m.granted - m.returned) }
@@ -73,7 +73,7 @@ func (m *member) due() int64 {
 // recognise finds who speaks, or lets it in.
 func (s *step) recognise() {
 	m := s.members[s.r.Instance]
-	if m == nil && s.r.Epoch != 0 && s.r.Epoch < s.epoch {
+	if s.newer && s.r.Epoch != 0 && s.r.Epoch < s.epoch {
 		s.claimed()
 	}
 	if m == nil && !s.r.Leaving {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -93,8 +94,11 @@ func (w *twins) exchange(f facts, r *Request) (Reply, []Message) {
 	w.steps++
 	before := w.checks.before(&w.l, r)
 	reply, told := w.l.Exchange(f.server(r.Key), r)
+	if os.Getenv("TRACE") != "" {
+		fmt.Printf("%d %v\n   %+v\n   -> %+v\n   %v\n", w.steps, f, *r, reply, told)
+	}
 	if wrong := w.checks.after(before, &w.l, r, &reply); wrong != "" {
-		w.t.Fatalf("step %d, after %+v, %v: %s\nreply %+v\n%s", w.steps, *r, f, wrong, reply, dump(w.l.Fields()))
+		w.t.Fatalf("%s, in step %d, after %+v, %v\nreply %+v\n%s", wrong, w.steps, *r, f, reply, dump(w.l.Fields()))
 	}
 	if w.other == nil {
 		return reply, told

@@ -100,13 +100,12 @@ func (l *Ledger) moving() string {
 const (
 	flagFenced = 1 << iota
 	flagGone
-	flagPassed
 )
 
 // kept returns the member as it is kept.
 func (m *member) kept() string {
 	flags := 0
-	for flag, on := range map[int]bool{flagFenced: m.fenced, flagGone: m.gone, flagPassed: m.passed} {
+	for flag, on := range map[int]bool{flagFenced: m.fenced, flagGone: m.gone} {
 		if on {
 			flags |= flag
 		}
@@ -114,7 +113,7 @@ func (m *member) kept() string {
 	var p packed
 	p.ints(int64(m.number), int64(m.granted), int64(m.returned), int64(m.acked), int64(m.told),
 		int64(m.inUse), int64(m.waiting), m.oldest,
-		int64(m.heard), int64(m.next), int64(m.queued), m.last, int64(m.lastCost),
+		int64(m.heard), int64(m.next), int64(m.queued), m.last, int64(m.lastCost), m.passed,
 		m.seen, m.lease, int64(m.limit), m.withhold, int64(m.share), int64(flags))
 	p.list(2 * len(m.spans))
 	for _, s := range m.spans {
