@@ -10,7 +10,7 @@ func (r *Request) Args(identity string) []string {
 	r = r.sane()
 	p := make(packed, 0, 128)
 	p.str(r.Instance)
-	p.ints(int64(r.Number), int64(r.Epoch), int64(r.Granted), int64(r.Returned), inMillis(r.Clock),
+	p.ints(int64(r.Number), int64(r.Epoch), int64(r.Granted), int64(r.Returned),
 		int64(r.Claim), int64(r.Waiting), int64(r.InUse), inMillis(r.Oldest), int64(r.Spare), int64(r.Limit),
 		int64(r.Override.Version), int64(r.Override.Limit), inMillis(r.Override.For),
 		inMillis(r.Lease), inMillis(r.Withhold), int64(r.MinShare))
@@ -51,7 +51,7 @@ func (r *Request) sane() *Request {
 	for _, n := range []*int{&c.Claim, &c.Waiting, &c.InUse, &c.Spare, &c.Limit, &c.MinShare} {
 		*n = max(0, *n)
 	}
-	for _, d := range []*time.Duration{&c.Clock, &c.Oldest, &c.Override.For, &c.Withhold} {
+	for _, d := range []*time.Duration{&c.Oldest, &c.Override.For, &c.Withhold} {
 		*d = max(0, *d)
 	}
 	c.Lease = max(time.Millisecond, c.Lease)

@@ -7,7 +7,7 @@ import (
 
 // checks are what must hold of a ledger after every step, whoever said what before.
 type checks struct {
-	polite bool // instances make sense
+	polite bool            // instances make sense
 	fences map[int]uint64  // the highest that each slot had
 	minted map[uint64]bool // all that there were
 }

@@ -63,7 +63,7 @@ func (l *traffic) speak(name string, give, arrived, cost int) cluster.Reply {
 	l.number++
 	r := &cluster.Request{
 		Key: l.side.key, Instance: name, Host: "web-" + name, Number: l.number, Limit: l.limit, Lease: 2 * time.Second,
-		Epoch: last.Epoch, Granted: last.Granted, Returned: last.Returned + uint64(give), Clock: last.Clock,
+		Epoch: last.Epoch, Granted: last.Granted, Returned: last.Returned + uint64(give),
 		InUse: int(last.Granted - last.Returned), Waiting: last.Queued + arrived, Fenced: l.fenced,
 	}
 	if l.fenced && give <= len(last.Slots) {

@@ -8,7 +8,8 @@ const (
 	// up. By its own clock it has stopped after one lease; the rest is for clocks that
 	// differ and for jumps of the server's.
 	givenUpNum, givenUpDen = 8, 5
-	// A jump of the server's clock counts as at most a quarter of the lease.
+	// A jump of the server's clock counts as at most a quarter of the lease. So does every
+	// pause between two steps; who holds or waits speaks that often.
 	jumpDen = 4
 	// One that holds nothing speaks every 5 leases and is forgotten after 15.
 	membership = 15
@@ -38,12 +39,18 @@ func (s *step) advance() {
 		s.beginEpoch(wall, max(s.epoch, least))
 		return
 	}
-	passed := min(max(0, wall-s.wall), s.lease/jumpDen)
-	if s.r.Epoch == s.epoch {
-		passed = max(passed, min(inMillis(s.r.Clock)-s.clock, s.lease))
+	passed := max(0, wall-s.wall)
+	if !s.idle() {
+		passed = min(passed, s.lease/jumpDen)
 	}
 	s.clock += passed
 	s.wall = wall
+}
+
+// idle says that nobody has anything that a clock which jumped could take away.
+func (s *step) idle() bool {
+	settled := !s.learning() && (s.cold == notCold || s.clock >= givenUpAfter(s.lease))
+	return settled && s.held == 0 && s.queued() == 0 && s.withheld == 0 && s.r.Withhold == 0
 }
 
 // beginEpoch forgets everybody. What the last epoch lent is claimed by those who hold

@@ -102,7 +102,7 @@ func (l *Ledger) free() int { return l.limit - l.held - l.withheld }
 
 func (s *step) reply() Reply {
 	r := Reply{
-		Epoch: s.epoch, Clock: fromMillis(s.clock), Lost: s.lost,
+		Epoch: s.epoch, Lost: s.lost,
 		Limit: s.limit, Override: s.override.shown(s.wall),
 		Held: s.held, InUse: s.inUse, Waiting: s.waiting, Instances: len(s.names),
 		Share:    s.share(),

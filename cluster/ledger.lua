@@ -30,7 +30,7 @@ local key = KEYS[1]
 local pack, unpackm = cmsgpack.pack, cmsgpack.unpack
 local floor, max, min, sub, find = math.floor, math.max, math.min, string.sub, string.find
 
-local id, seq, epoch, granted, returned, clock, claim, waiting, inUse, oldest, spare, limit,
+local id, seq, epoch, granted, returned, claim, waiting, inUse, oldest, spare, limit,
   version, override, lasts, lease, withhold, minShare, fenced, leaving, host,
   slots, arrived, standing, least, identity = unpackm(ARGV[1])
 fenced, leaving = fenced == 1, leaving == 1
@@ -87,7 +87,7 @@ end
 if lost then E, M, me = nil, nil, nil end
 
 -- 3. The clock moves, or an epoch begins. The clock follows the server's, which may
--- jump, by a quarter of the lease at most, and what a speaker surely saw pass.
+-- jump, by a quarter of the lease at most, unless nobody has anything to lose.
 local settled, wipe, names, named = false, false, nil, false
 local news = {}
 local wasUsed = used
@@ -114,8 +114,11 @@ if not E or (identity ~= '' and identity ~= E[IDENTITY]) or least > E[EPOCH] + f
   end
   news = {key, 'e ' .. E[EPOCH]}
 else
-  local passed = min(max(0, wall - M[WALL]), floor(lease / 4))
-  if epoch == E[EPOCH] then passed = max(passed, min(clock - M[CLOCK], lease)) end
+  local passed = max(0, wall - M[WALL])
+  if M[HELD] > 0 or M[QUEUED] > 0 or E[WITHHELD] > 0 or withhold > 0
+    or M[CLOCK] < E[LEARN] or (E[COLD] ~= NOTCOLD and M[CLOCK] < giveUp) then
+    passed = min(passed, floor(lease / 4))
+  end
   M[CLOCK], M[WALL] = M[CLOCK] + passed, wall
 end
 
@@ -354,10 +357,14 @@ if speaks then
 
   M[INUSE], M[WAITING] = M[INUSE] + inUse - me[RUNS], M[WAITING] + waiting - me[WAITS]
   me[RUNS], me[WAITS], me[OLDEST] = inUse, waiting, oldest
+  -- Calls that it believes to be known and are not join anew, with all others.
+  if #standing > 0 and standing[#standing] > me[HEARD] then
+    me[HEARD], me[NEXT] = standing[#standing], standing[#standing] + 1
+  end
   -- The calls that stand, but for those that only ask, in order.
   local spans, last = {}, 0
   for i = 1, #standing, 2 do
-    local a, b = max(standing[i], last + 1), min(standing[i + 1], me[HEARD])
+    local a, b = max(standing[i], last + 1), standing[i + 1]
     if a <= b then
       if last > 0 and a == last + 1 then spans[#spans] = b else spans[#spans + 1], spans[#spans + 2] = a, b end
       last = b
@@ -548,7 +555,7 @@ local mine, holds = me or {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {}
 if me then
   for i = 1, #me[SLOTS], 3 do holds[#holds + 1], holds[#holds + 2] = me[SLOTS][i], me[SLOTS][i + 2] end
 end
-local answer = pack({E[EPOCH], M[CLOCK], mine[GRANTED], mine[RETURNED], mine[HEARD], mine[STAND], missed,
+local answer = pack({E[EPOCH], mine[GRANTED], mine[RETURNED], mine[HEARD], mine[STAND], missed,
   E[LIMIT], E[VERSION], E[OVERRIDE], E[UNTIL] > 0 and E[UNTIL] - wall or 0,
   M[HELD], M[INUSE], M[WAITING], E[MEMBERS], share, contended and 1 or 0, max(0, E[LEARN] - M[CLOCK]),
   E[RECLAIMED], E[LOST], E[LOW], E[LOW] ~= E[HIGH] and 1 or 0, holds})

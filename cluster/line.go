@@ -40,14 +40,20 @@ func (s *step) standing() {
 	s.inUse += r.InUse - m.inUse
 	s.waiting += r.Waiting - m.waiting
 	m.inUse, m.waiting, m.oldest = r.InUse, r.Waiting, inMillis(r.Oldest)
-	m.spans = standing(r, m.heard)
+	if n := len(r.Standing); n > 0 && r.Standing[n-1].Last > m.heard {
+		// Calls that it believes to be known and are not: all of them join anew, as the
+		// reply makes it see.
+		m.heard = r.Standing[n-1].Last
+		m.next = m.heard + 1
+	}
+	m.spans = standing(r)
 	before := m.queued
 	m.queued = between(m.spans, m.next, m.heard)
 	s.line.queued += m.queued - before
 }
 
 // standing returns the calls that wait and are not there for an answer only.
-func standing(r *Request, heard uint64) (spans []Span) {
+func standing(r *Request) (spans []Span) {
 	end := uint64(0)
 	add := func(first, last uint64) {
 		first = max(first, end+1)
@@ -62,7 +68,7 @@ func standing(r *Request, heard uint64) (spans []Span) {
 		end = last
 	}
 	for _, s := range r.Standing {
-		add(s.First, min(s.Last, heard))
+		add(s.First, s.Last)
 	}
 	for _, run := range r.Arrived {
 		if !run.Ask {

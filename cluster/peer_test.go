@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 )
 
 // peer is the least that an instance can be and keep the rules: it uses what it believes
@@ -24,22 +23,17 @@ type peer struct {
 	slots              map[int]uint64 // by number: the fence
 	seen               map[uint64]bool
 	until              float64 // its clock
-	clock              float64 // the ledger's, when the last reply came
-	clockAt            float64 // and when that was
-	failedAt           float64 // the first failure since; 0: none
 	running, idle, due int     // units; due: they run and are not lent
 
 	line    []waiting
 	calls   uint64 // numbers given out
 	heard   uint64
-	pushed  int // calls' worth of units lent since the last reply
 	return_ bool
 
-	out     *Request // under way
-	sentAt  float64
-	wants   bool
-	nextAt  float64
-	missing int // of the last replies
+	out    *Request // under way
+	sentAt float64
+	wants  bool
+	nextAt float64
 }
 
 type waiting struct {
@@ -139,13 +133,6 @@ func (p *peer) request() *Request {
 		Waiting: len(p.line), InUse: p.running + p.due, Spare: p.due,
 		Leaving: p.leaving && p.running == 0 && p.held() == 0,
 	}
-	if p.epoch != 0 {
-		at := p.now()
-		if p.failedAt > 0 {
-			at = p.failedAt
-		}
-		r.Clock = time.Duration(p.clock+at-p.clockAt) * time.Millisecond
-	}
 	for _, number := range slices.Sorted(maps.Keys(p.slots)) {
 		r.Slots = append(r.Slots, Slot{Number: number, Fence: p.slots[number]})
 	}
@@ -180,15 +167,11 @@ func (p *peer) beat() float64 {
 func (p *peer) failed() {
 	p.out, p.wants = nil, true
 	p.nextAt = p.now() + 10
-	if p.failedAt == 0 {
-		p.failedAt = p.sentAt
-	}
 }
 
 // replied hears the ledger.
 func (p *peer) replied(r *Request, rep *Reply) {
-	p.out, p.failedAt = nil, 0
-	p.clock, p.clockAt = float64(rep.Clock.Milliseconds()), p.now()
+	p.out = nil
 	if r.Leaving {
 		p.dead = true
 		return
@@ -235,7 +218,6 @@ func (p *peer) adopt(r *Request, rep *Reply) {
 		p.slots, ours = kept, len(kept)
 	}
 	lost := max(0, p.held()-ours)
-	p.missing += lost
 	p.idle -= min(p.idle, lost)
 	if p.running+p.idle > ours {
 		p.due += p.running + p.idle - ours

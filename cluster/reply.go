@@ -6,7 +6,7 @@ import (
 )
 
 // replyParts are the values in a reply.
-const replyParts = 23
+const replyParts = 22
 
 // ParseReply reads the answer of the [Script].
 func ParseReply(s string) (Reply, error) {
@@ -15,7 +15,7 @@ func ParseReply(s string) (Reply, error) {
 		u.err = fmt.Errorf("it has %d parts; this program knows %d", n, replyParts)
 	}
 	r := Reply{
-		Epoch: u.uint(), Clock: u.millis(), Granted: u.uint(), Returned: u.uint(),
+		Epoch: u.uint(), Granted: u.uint(), Returned: u.uint(),
 		Heard: u.uint(), Queued: u.int(), Lost: u.int(),
 		Limit:    u.int(),
 		Override: Override{Version: u.uint(), Limit: u.int(), For: u.millis()},

@@ -27,11 +27,6 @@ type Request struct {
 	Epoch    uint64 // of the figures below; 0: none heard of yet
 	Granted  uint64 // units that the instance has heard of being lent to it, in Epoch
 	Returned uint64 // units that it has given back, in Epoch; of a fenced gate Slots says so
-	// Clock is the ledger's clock by the instance's reckoning: Clock of the last reply and
-	// the time since it arrived, by the monotonic clock; no further than to the first
-	// exchange that failed since. The ledger believes it where its own clock jumped, and
-	// where nobody spoke for long.
-	Clock time.Duration
 	// Claim is the units that are surely still the instance's own if the ledger has lost
 	// Epoch. While it learns, a later request of an instance that it knows already may
 	// raise what is held by it to Claim: units that were lent just before the loss, and
@@ -73,13 +68,12 @@ type Override struct {
 // did not know, or had given up, starts at any number, the same for both.
 type Reply struct {
 	Epoch    uint64
-	Clock    time.Duration // of the ledger: see [Request]
-	Granted  uint64        // units lent to the instance so far, in Epoch
-	Returned uint64        // units taken back from it so far, in Epoch
-	Slots    []Slot        // of a fenced gate: all that it holds
-	Heard    uint64        // the highest number of a call that the ledger has heard of
-	Queued   int           // calls of the instance that stand in the ledger's line
-	Lost     int           // units of Claim, or held in Epoch, of which the ledger knows nothing
+	Granted  uint64 // units lent to the instance so far, in Epoch
+	Returned uint64 // units taken back from it so far, in Epoch
+	Slots    []Slot // of a fenced gate: all that it holds
+	Heard    uint64 // the highest number of a call that the ledger has heard of
+	Queued   int    // calls of the instance that stand in the ledger's line
+	Lost     int    // units of Claim, or held in Epoch, of which the ledger knows nothing
 
 	Limit      int // in force
 	Override   Override

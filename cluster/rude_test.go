@@ -80,8 +80,8 @@ func (h *rude) request(id string) *Request {
 		Key: h.key, Instance: id, Host: "host " + id, Number: h.numbers[id],
 		Lease: h.lease, Limit: h.limit, Fenced: h.fenced,
 		Epoch: heard.Epoch, Granted: heard.Granted, Returned: heard.Returned, Slots: slices.Clone(heard.Slots),
-		Clock: heard.Clock + time.Duration(h.IntN(2000))*time.Millisecond, Waiting: h.IntN(3),
-		InUse: h.IntN(3), Oldest: time.Duration(h.IntN(1e9)), MinShare: h.IntN(2),
+		Waiting: h.IntN(3),
+		InUse:   h.IntN(3), Oldest: time.Duration(h.IntN(1e9)), MinShare: h.IntN(2),
 	}
 	held := int(r.Granted - r.Returned)
 	r.Claim = h.IntN(held + 1)

@@ -23,7 +23,6 @@ func (l *loan) request(now time.Time) *Request {
 	l.number()
 	r := l.me
 	r.Epoch, r.Granted, r.Returned = l.epoch, l.granted, l.returned
-	r.Clock = l.clock(now)
 	r.Slots = l.slots.held()
 	r.Claim = l.claim(now)
 	r.Arrived, r.Standing = v.Arrived, v.Standing
@@ -96,18 +95,6 @@ func (l *loan) needs(v feed.View) int {
 		return l.how.Slots
 	}
 	return v.InFlight
-}
-
-// clock is the ledger's clock as we reckon it. It counts whole milliseconds: rounded up,
-// frequent exchanges would make it run faster.
-func (l *loan) clock(now time.Time) time.Duration {
-	if l.exchanges == 0 {
-		return 0
-	}
-	if !l.store.since.IsZero() {
-		now = l.store.since
-	}
-	return l.last.Clock + max(0, now.Sub(l.lastAt)).Truncate(time.Millisecond)
 }
 
 // forgets reports whether more of the calls that the ledger has heard of still stand in

@@ -76,7 +76,7 @@ func (m *teller) try(ctx context.Context) error {
 		return err
 	}
 	m.last = reply
-	m.next.Epoch, m.next.Granted, m.next.Returned, m.next.Clock = reply.Epoch, reply.Granted, reply.Returned, reply.Clock
+	m.next.Epoch, m.next.Granted, m.next.Returned = reply.Epoch, reply.Granted, reply.Returned
 	m.next.Claim, m.next.Slots, m.next.Arrived = m.held(), reply.Slots, nil
 	return nil
 }

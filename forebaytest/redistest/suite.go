@@ -112,7 +112,7 @@ func (m *instance) tell(within time.Duration) error {
 		return err
 	}
 	m.last = reply
-	m.next.Epoch, m.next.Granted, m.next.Returned, m.next.Clock = reply.Epoch, reply.Granted, reply.Returned, reply.Clock
+	m.next.Epoch, m.next.Granted, m.next.Returned = reply.Epoch, reply.Granted, reply.Returned
 	m.next.Claim, m.next.Arrived = m.held(), nil
 	return nil
 }
