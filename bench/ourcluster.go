@@ -59,8 +59,11 @@ func openCluster(form form, s setup) (*field, error) {
 		members = append(members, m)
 		f.acquire = append(f.acquire, m.acquire)
 	}
-	for i := range members { // all are known before anything is measured
-		f.use(i, func() {})
+	for _, m := range members {
+		if err := m.join(); err != nil {
+			f.close()
+			return nil, err
+		}
 	}
 	return f, nil
 }
@@ -98,6 +101,20 @@ func openMember(form form, s setup) (m *member, err error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// join waits until the instance shares the limit, so that all are known before
+// anything is measured. One that the store does not answer in time at its start refuses,
+// as it cannot know what its share is.
+func (m *member) join() (err error) {
+	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(20 * time.Millisecond) {
+		var release func()
+		if release, err = m.acquire(context.Background()); err == nil {
+			release()
+			return nil
+		}
+	}
+	return err
 }
 
 func (m *member) acquire(ctx context.Context) (func(), error) {
