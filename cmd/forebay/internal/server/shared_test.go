@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +21,9 @@ import (
 type ledger struct {
 	*forebaytest.Store
 	open atomic.Int64
+
+	mu   sync.Mutex // guards ways
+	ways []path     // of the servers, in order
 }
 
 func newLedger() *ledger { return &ledger{Store: forebaytest.NewStore(1)} }
@@ -34,7 +38,10 @@ func (p path) Close() { p.ledger.open.Add(-1) }
 
 func (l *ledger) openStore(config.Cluster) (Store, error) {
 	l.open.Add(1)
-	return path{l.Path(), l}, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ways = append(l.ways, path{l.Path(), l})
+	return l.ways[len(l.ways)-1], nil
 }
 
 // several runs so many servers with one configuration, before one backend and with one
@@ -220,6 +227,10 @@ func TestClusterReloadTerms(t *testing.T) {
 	if again, _ := r.gate("a"); again != g || l.open.Load() != 1 {
 		t.Error("a reload that failed has changed something")
 	}
+	l.ways[0].SetFaults(forebaytest.Faults{Err: fmt.Errorf("cut off")})
+	r.statsAre("a", "it is closed while the store is away", func(st forebay.Stats) bool { return st.Cluster.Mode == "closed" })
+	r.reload(strings.Replace(sharing, "gates: [a]", "gates: [a], when_store_is_away: open", 1))
+	r.statsAre("a", "it is open", func(st forebay.Stats) bool { return st.Cluster.Mode == "open" })
 }
 
 // TestClusterReloadJoinsAndLeaves: a gate that joins the cluster, or leaves it, is another
@@ -289,6 +300,46 @@ routes: [{match: /, gate: %s}]
 	if got := r.get("/x"); got.status != http.StatusOK {
 		t.Errorf("status %d, want 200", got.status)
 	}
+}
+
+// TestClusterReloadTakesAGateOutForGood: the gate that comes back is this program's own,
+// although calls of the one before, which is about to leave the cluster, still run.
+func TestClusterReloadTakesAGateOutForGood(t *testing.T) {
+	const one = `
+cluster: {redis: redis://127.0.0.1, gates: [%s]}
+gates: {%s: {max_in_flight: 5}, c: {max_in_flight: 5}}
+routes: [{match: /, gate: %s}]
+`
+	r := newLedger().several(t, 1, fmt.Sprintf(one, "a, c", "a", "a"))[0]
+	held := r.call(1, "/hold")
+	r.backend.runs(t, 1)
+	r.reload(fmt.Sprintf(one, "c", "other", "other"))
+	r.reload(fmt.Sprintf(one, "c", "a", "a"))
+	if got := r.get("/x"); got.status != http.StatusOK {
+		t.Errorf("status %d %s, want 200", got.status, got.body)
+	}
+	if st := r.stats("a"); st.Cluster != nil || st.Capacity != 5 {
+		t.Errorf("%+v", st)
+	}
+	r.letGo(1)
+	held.want(1, http.StatusOK)
+}
+
+// TestClusterClosed: a gate that one program is configured to close is closed for all.
+func TestClusterClosed(t *testing.T) {
+	l := newLedger()
+	b := newBackend(t)
+	open := startWith(t, "", sharing, b, l.openStore)
+	open.statsAre("a", "it is open", func(st forebay.Stats) bool { return st.Capacity == 5 && st.Cluster.Epoch != 0 })
+	shut := startWith(t, "", strings.Replace(sharing, "a: {max_in_flight: 5", "a: {max_in_flight: closed", 1), b, l.openStore)
+	for _, r := range []*rig{open, shut} {
+		r.limitIs("a", 0)
+		if got := r.get("/x"); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "rejected_busy") {
+			t.Errorf("status %d %s, want 503 rejected_busy", got.status, got.body)
+		}
+	}
+	shut.exit()
+	open.limitIs("a", 5)
 }
 
 // TestClusterOverride: a limit set by hand at one program is in force at all, is shown by
