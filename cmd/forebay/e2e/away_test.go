@@ -73,7 +73,7 @@ var (
 )
 
 // lets returns how many of six calls at once a program lets in at a gate, and checks
-// what the others are told.
+// what the others are told; an empty reason is any.
 func (c *pair) lets(p *program, gate, reason string) int {
 	c.Helper()
 	const all = 6
@@ -81,7 +81,7 @@ func (c *pair) lets(p *program, gate, reason string) int {
 	eventually(c, "each call is refused or runs", func() bool { return len(calls.replies)+int(c.backend.running.Load()) == all })
 	refused := len(calls.replies)
 	for range refused {
-		if got := <-calls.replies; got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, `"reason":"`+reason+`"`) || got.header.Get("Retry-After") == "" {
+		if got := <-calls.replies; got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, `"reason":"`+reason) || got.header.Get("Retry-After") == "" {
 			c.Errorf("gate %s refuses with %d %s, want 503 %s", gate, got.status, got.body, reason)
 		}
 	}
@@ -91,12 +91,13 @@ func (c *pair) lets(p *program, gate, reason string) int {
 }
 
 // letsAll waits until a program lets in the whole limit at each gate: a call that may not
-// wait is refused while slots are idle at the other program, for a moment.
+// wait is refused while slots are idle at the other program, for a moment, or while the
+// store is too slow, on a busy machine.
 func (c *pair) letsAll(p *program) {
 	c.Helper()
 	for gate := range normal {
 		eventually(c, "gate "+gate+" lets in four", func() bool {
-			n := c.lets(p, gate, "rejected_busy")
+			n := c.lets(p, gate, "")
 			if n > 4 {
 				c.Errorf("gate %s lets in %d, want 4", gate, n)
 			}
@@ -153,6 +154,7 @@ func (c *pair) back() {
 // TestStoreIsDownAtStart: the programs start, go on as the policy says, and join when
 // the store is there.
 func TestStoreIsDownAtStart(t *testing.T) {
+	t.Parallel()
 	c := newPair(t, true)
 	c.away(1)
 	c.wire.set(false, 0)
@@ -161,6 +163,7 @@ func TestStoreIsDownAtStart(t *testing.T) {
 
 // TestStoreGoesDown: killed, and started again empty.
 func TestStoreGoesDown(t *testing.T) {
+	t.Parallel()
 	c := newPair(t, false)
 	c.modes(normal)
 	c.letsAll(c.programs[0])
@@ -172,6 +175,7 @@ func TestStoreGoesDown(t *testing.T) {
 
 // TestStoreIsSlow: what takes 200 ms is away.
 func TestStoreIsSlow(t *testing.T) {
+	t.Parallel()
 	c := newPair(t, false)
 	c.modes(normal)
 	c.wire.set(false, 200*time.Millisecond)
@@ -183,6 +187,7 @@ func TestStoreIsSlow(t *testing.T) {
 // TestStoreComesAndGoes: whatever it does, no more run than may at the gate that is to
 // be exact, and all is well afterwards.
 func TestStoreComesAndGoes(t *testing.T) {
+	t.Parallel()
 	c := newPair(t, false)
 	c.modes(normal)
 	c.backend.seen = func(*http.Request) { time.Sleep(2 * time.Millisecond) }

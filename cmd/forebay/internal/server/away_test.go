@@ -104,12 +104,12 @@ func (c *cut) forget() {
 	c.decided, c.most = map[string]map[forebay.Decision]int{}, map[string]int{}
 }
 
-// load has six workers at each program and gate call, again and again: more than the
-// limit of four.
+// load has three workers at each program and gate call, again and again: together more
+// than the limit of four, and one program alone more than its share.
 func (c *cut) load() {
 	for i, p := range c.programs {
 		for _, g := range p.Gates() {
-			for range 6 {
+			for range 3 {
 				c.workers.Go(func() {
 					for c.goesOn() {
 						c.call(i, g)
@@ -124,12 +124,12 @@ func (c *cut) goesOn() bool {
 	select {
 	case <-c.stop:
 		return false
-	case <-time.After(11 * time.Millisecond):
+	case <-time.After(21 * time.Millisecond):
 		return true
 	}
 }
 
-// call makes one call, which holds its slot for 23 ms.
+// call makes one call, which holds its slot for 70 ms.
 func (c *cut) call(program int, g *forebay.Gate) {
 	began := time.Now()
 	lease, err := g.Acquire(context.Background(), forebay.Call{})
@@ -156,7 +156,7 @@ func (c *cut) call(program int, g *forebay.Gate) {
 	if err != nil {
 		return
 	}
-	time.Sleep(23 * time.Millisecond)
+	time.Sleep(70 * time.Millisecond)
 	c.mu.Lock()
 	c.running[g.Name()]--
 	c.mu.Unlock()
@@ -245,7 +245,7 @@ func TestClusterAwayPolicies(t *testing.T) {
 					c := newCut(t, policy, name == "down at start")
 					c.load()
 					if name != "down at start" {
-						time.Sleep(5 * time.Second) // they know each other
+						time.Sleep(3 * time.Second) // they know each other
 						c.only(forebay.Accepted, forebay.RejectedBusy, forebay.RejectedTimeout)
 						c.atMost(4)
 						c.says("normal")
@@ -282,7 +282,7 @@ func (c *cut) down(policy string, both int, f forebaytest.Faults) {
 func (c *cut) flaps(policy string) {
 	c.Helper()
 	c.forget()
-	for i := range 40 {
+	for i := range 24 {
 		c.faults(map[bool]forebaytest.Faults{true: gone}[i%2 == 0])
 		time.Sleep(time.Duration(100+37*(i%11)) * time.Millisecond)
 	}
