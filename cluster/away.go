@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"time"
 
 	"example.com/forebay/internal/feed"
@@ -33,12 +32,23 @@ func (l *loan) endsAt() time.Time {
 	return l.until
 }
 
-// policy goes on without the ledger when it is time to.
+// policy goes on without the ledger when it is time to. It uses no share before it has
+// made sure that the store is still away: the others may have heard from it meanwhile.
 func (l *loan) policy(now time.Time) {
-	if at := l.policyAt(now); !at.IsZero() && !now.Before(at) {
-		l.goAlone(now)
+	at := l.policyAt(now)
+	if at.IsZero() || now.Before(at) {
+		return
 	}
+	if !l.alone && l.sharesLater() && l.sent.Before(at) {
+		l.store.next = now
+		return
+	}
+	l.goAlone(now)
 }
+
+// sharesLater reports whether others may use all of the limit for a lease from when the
+// store went away.
+func (l *loan) sharesLater() bool { return l.terms.WhenAway == Share && l.exchanges > 0 }
 
 // goAlone goes on without the ledger as the terms say.
 func (l *loan) goAlone(now time.Time) {
@@ -51,9 +61,12 @@ func (l *loan) goAlone(now time.Time) {
 			how = feed.Alone{Slots: n}
 		}
 	}
-	if l.alone && how == l.how {
-		return
+	if !l.alone || how != l.how {
+		l.setAlone(how)
 	}
+}
+
+func (l *loan) setAlone(how feed.Alone) {
 	if !l.alone && l.lent > 0 {
 		// Nobody's any more; what is lent later goes to what runs first.
 		l.gate.Lapse()
@@ -84,13 +97,16 @@ func (l *loan) policyAt(now time.Time) time.Time {
 	if l.lent > 0 && l.valid(now) {
 		at = later(at, l.until)
 	}
-	if l.terms.WhenAway == Share && l.exchanges > 0 {
+	if l.sharesLater() {
 		// Until then others may use all of the limit: of them we do not know when they
 		// last heard from the store, but that it was before we did not.
-		at = later(at, l.store.since.Add(l.me.Lease))
+		at = later(at, l.store.since.Add(l.me.Lease+l.me.Lease/clockMargin))
 	}
 	return at
 }
+
+// clockMargin is the part of a time by which clocks of two machines may differ after it.
+const clockMargin = 20
 
 // ownShare is what may run here while the ledger is away. Who has never heard of it does
 // not know how many others there are.
@@ -131,19 +147,20 @@ func (l *loan) rejoins(now time.Time, back bool) bool {
 	return !l.learns && (l.terms.WhenAway == Open || !now.Before(l.rejoin))
 }
 
-// errTooLate is what an answer is that nobody may act on.
-var errTooLate = errors.New("cluster: the store is back, as others may be using their shares by now")
-
-// tooLate reports whether others may use their shares by now, while we had nothing: what
-// the ledger says is ours may be part of that. Our turn to use a share comes in a moment,
-// and then we rejoin as they do.
-func (l *loan) tooLate(now time.Time) bool {
-	if l.terms.WhenAway != Share || l.alone || !l.store.open() || l.exchanges == 0 || l.valid(now) {
+// missed reports whether others may use their shares by now, as the ledger is heard again,
+// although it is not our time to do so.
+func (l *loan) missed(now time.Time) bool {
+	if !l.sharesLater() || l.alone || !l.store.open() || l.valid(now) {
 		return false
 	}
-	noticed := l.me.Lease/4 + 2*exchangeBudget // how much sooner others may have noticed
-	return now.After(l.store.since.Add(l.me.Lease - noticed))
+	sooner := l.me.Lease/4 + 2*exchangeBudget // others may have noticed before us
+	return now.After(l.store.since.Add(l.me.Lease - sooner))
 }
+
+// rejoinAsOthers goes on as those do that use their shares, with what is surely ours: no
+// more than our share, or the rest may be what others use, and no more than the ledger
+// counts as ours, or it may lend that to those that were never without.
+func (l *loan) rejoinAsOthers() { l.setAlone(feed.Alone{Slots: min(l.held(), l.ownShare())}) }
 
 // mode says how the gate goes on, in a word.
 func (l *loan) mode() string {

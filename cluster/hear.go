@@ -7,12 +7,8 @@ import (
 
 // replied hears the ledger's answer to r.
 func (l *loan) replied(now time.Time, r *Request, rep Reply) {
-	if l.tooLate(now) {
-		l.failed(now, errTooLate)
-		return
-	}
 	l.out, l.slow = nil, false
-	back := l.store.failures > 0
+	back, missed := l.store.failures > 0, l.missed(now)
 	l.store.well()
 	l.exchanges++
 	l.listen(r, &rep)
@@ -26,6 +22,9 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 	l.contended, l.recalled = rep.Contended || l.recalled, false
 	l.obey(now, &rep)
 	l.gone = r.Leaving
+	if missed {
+		l.rejoinAsOthers()
+	}
 	if l.alone && !l.rejoins(now, back) {
 		return
 	}

@@ -82,7 +82,8 @@ type rig struct {
 	stop      chan struct{}
 	workers   sync.WaitGroup
 
-	each          int // workers of an instance
+	faults        forebaytest.Faults // everywhere, and of who joins
+	each          int                // workers of an instance
 	holds, pauses time.Duration
 }
 
@@ -112,6 +113,7 @@ func newRig(t *testing.T, limit int) *rig {
 func (r *rig) join() *instance {
 	r.Helper()
 	in := &instance{rig: r, name: fmt.Sprintf("i%d", len(r.instances)), path: r.store.Path(), dead: make(chan struct{}), retired: make(chan struct{})}
+	in.path.SetFaults(r.faults)
 	c, err := cluster.New(cluster.Config{
 		Store: in.path, Host: in.name, Lease: r.lease, Terms: r.terms,
 		Changed: func(c cluster.Change) { in.changes = append(in.changes, c) },

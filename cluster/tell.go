@@ -65,10 +65,15 @@ func (l *loan) giveBack(now time.Time, v feed.View) {
 
 // claim returns the units that are surely ours, whatever became of the ledger: what is
 // lent, and what was given back and told in no request before this one. Those that an
-// exchange took back of which nothing was heard may be somebody else's.
+// exchange took back of which nothing was heard may be somebody else's. A share that is in
+// use is ours as well: a ledger that learns must not lend it to others.
 func (l *loan) claim(now time.Time) int {
 	switch {
-	case l.epoch == 0, !l.valid(now):
+	case l.epoch == 0:
+		return 0
+	case l.alone && l.slots == nil && l.terms.WhenAway == Share:
+		return l.how.Slots
+	case !l.valid(now):
 		return 0
 	case l.slots != nil:
 		return len(l.slots.held())
