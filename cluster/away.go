@@ -147,8 +147,8 @@ func (l *loan) rejoins(now time.Time, back bool) bool {
 	return !l.learns && (l.terms.WhenAway == Open || !now.Before(l.rejoin))
 }
 
-// missed reports whether others may use their shares by now, as the ledger is heard again,
-// although it is not our time to do so.
+// missed reports whether others may use their shares by now, as the ledger is heard
+// again, although it is not our time to do so.
 func (l *loan) missed(now time.Time) bool {
 	if !l.sharesLater() || l.alone || !l.store.open() || l.valid(now) {
 		return false

@@ -166,14 +166,13 @@ func (l *loan) due(now time.Time) time.Time {
 	return at
 }
 
-// beat is how often the ledger hears of us even if there is nothing to say.
+// beat is how often the ledger hears of us even if there is nothing to say. While it
+// learns, its clock goes on with what it hears.
 func (l *loan) beat() time.Duration {
 	switch {
 	case (l.deaf || l.doubt >= doubtful) && l.view.Waiting > 0:
 		return min(deafBeat+time.Duration(l.last.Instances)*deafPerInstance, l.me.Lease/4)
 	case l.held() > 0, l.view.Waiting > 0, l.view.InFlight > 0, l.terms.Withhold > 0, l.learns:
-		return l.me.Lease / 4
-	case l.learns: // the ledger's clock goes on with what it hears
 		return l.me.Lease / 4
 	}
 	return 5 * l.me.Lease

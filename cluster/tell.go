@@ -65,8 +65,8 @@ func (l *loan) giveBack(now time.Time, v feed.View) {
 
 // claim returns the units that are surely ours, whatever became of the ledger: what is
 // lent, and what was given back and told in no request before this one. Those that an
-// exchange took back of which nothing was heard may be somebody else's. A share that is in
-// use is ours as well: a ledger that learns must not lend it to others.
+// exchange took back of which nothing was heard may be somebody else's. A share that is
+// in use is ours as well: a ledger that learns must not lend it to others.
 func (l *loan) claim(now time.Time) int {
 	switch {
 	case l.epoch == 0:
