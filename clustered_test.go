@@ -361,6 +361,37 @@ func TestAlone(t *testing.T) {
 	})
 }
 
+// A gate alone refuses without the lock, as one by itself does, and as soon as there is
+// room does not.
+func TestAloneRefusesWithoutTheLock(t *testing.T) {
+	g, s := clusteredOf(t, Config{MaxInFlight: 4}, 0)
+	for _, how := range []struct {
+		alone feed.Alone
+		want  Decision
+	}{{feed.Alone{Slots: 0}, RejectedBusy}, {feed.Alone{Refuse: true}, RejectedStore}} {
+		s.Alone(how.alone)
+		g.mu.Lock() // whoever takes it would wait
+		if _, err := g.Acquire(context.Background(), Call{}); err.(*RejectedError).Decision() != how.want {
+			t.Error(err)
+		}
+		g.mu.Unlock()
+		s.Alone(feed.Alone{Slots: 1})
+		take(t, g, 1).Release()
+	}
+}
+
+// What is lent may be used once it is said until when.
+func TestSlotsNeedATerm(t *testing.T) {
+	s := &source{}
+	g := gateOf(t, Config{MaxInFlight: 4, Cluster: s})
+	s.Lend(1, nil)
+	if _, ok := g.TryAcquire(Call{}); ok {
+		t.Error("a call runs on a slot without a term")
+	}
+	s.Renew(time.Now().Add(time.Hour))
+	take(t, g, 1).Release()
+}
+
 // Together without a Renew lends nothing.
 func TestTogetherNeedsATerm(t *testing.T) {
 	g, s := clusteredOf(t, Config{MaxInFlight: 4}, 0)

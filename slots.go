@@ -189,7 +189,6 @@ func (s *slots) closeLocked(sl *slot, word uint64) bool {
 	}
 	if sl.numbers != nil {
 		s.gate.cluster.giveBackLocked(sl.numbers)
-		sl.numbers = nil
 	}
 	s.pushLocked(sl)
 	return true

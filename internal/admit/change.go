@@ -50,7 +50,6 @@ func (m *Machine) applyLimit(now time.Time, n int) {
 // Configure puts another configuration in force, with the given limit; who runs
 // goes on, who waits keeps place and patience.
 func (m *Machine) Configure(now time.Time, c Config, limit int) {
-	c.Ledger = m.cfg.Ledger
 	m.cfg = c
 	m.setLimit(now, limit)
 	m.note(now, "configure", fmt.Sprintf("%s now=%d", c.script(), limit))

@@ -168,7 +168,7 @@ func (m *Machine) mayAsk(cost int) bool {
 // Answered says that the ledger has heard of every call up to number last: those of
 // them that only asked are refused.
 func (m *Machine) Answered(now time.Time, last uint64) {
-	m.ledger.answered = max(m.ledger.answered, last)
+	m.ledger.answered = last
 	m.refuseAsking(now, last)
 	if m.journal != nil {
 		m.note(now, "answered", strconv.FormatUint(last, 10))

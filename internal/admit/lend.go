@@ -14,11 +14,11 @@ type Loan struct {
 
 // Lend returns the room that may be lent, and false while the machine needs to
 // see every event itself: somebody waits, it drains or is closed, a limiter
-// watches, a journal records, units are missed elsewhere, or nothing is free.
+// watches, a journal records, or nothing is free, as while units are missed elsewhere.
 func (m *Machine) Lend() (room int, ok bool) {
 	room = m.room()
 	switch {
-	case m.line.len > 0, m.draining, m.journal != nil, m.cfg.Limiter != nil, room <= 0, m.returns():
+	case m.line.len > 0, m.draining, m.journal != nil, m.cfg.Limiter != nil, room <= 0:
 		return 0, false
 	}
 	return room, true

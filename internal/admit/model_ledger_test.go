@@ -65,7 +65,7 @@ func (m *model) giveBackOrNot(now time.Time, on bool) {
 }
 
 func (m *model) hear(now time.Time, last uint64) {
-	m.ledger.answered = max(m.ledger.answered, last)
+	m.ledger.answered = last
 	m.refuseAsking(now, last)
 }
 
