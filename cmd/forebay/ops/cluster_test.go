@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/forebay/cluster"
 	"example.com/forebay/forebaytest/redistest"
 )
 
@@ -70,6 +71,11 @@ func joined(t *testing.T, config string) *forebay {
 // TestPageCluster: with the Redis, the rights and the configuration of the page check has
 // nothing to say, two programs share the limit, and status shows them.
 func TestPageCluster(t *testing.T) {
+	for _, right := range cluster.Rights("shop") {
+		if !slices.Contains(strings.Fields(blocks(t, "acl")[0]), right) {
+			t.Errorf("the page lacks the right %s", right)
+		}
+	}
 	redis := pageRedis(t, directives(t)[:3])
 	b := newBackend(t)
 	config := file(t, strings.Replace(sharing(t, b.URL), "max_in_flight: 12", "max_in_flight: 1", 1), redis.URLFor("forebay", "s3cret"))
