@@ -76,6 +76,11 @@ type Config struct {
 	// calls that can never fit) with a small JSON body and a Retry-After.
 	Refusal Refusal
 
+	// Intake sees to the bodies of requests that are refused or wait, and bounds what is
+	// held of them; gates may share one. Nil: that of the process, with the defaults of
+	// [IntakeConfig].
+	Intake *Intake
+
 	// LeaseInContext makes [Gate.Wrap] and [Groups.Wrap] put the lease into the
 	// request's context, for [LeaseFrom] and so that the gate recognises a second
 	// acquire by the same request. Without it a handler behind Wrap that acquires

@@ -102,12 +102,11 @@ func (f *Refusal) lines() (lines []headerLine) {
 }
 
 // Refuse answers a request that [Gate.Acquire] or a [Chain] turned away: the
-// status, a Retry-After where waiting helps, and a small JSON body that names
-// the gate and the decision. It reads nothing of the request's body (net/http
-// over HTTP/1.1 takes in what is left of one below 256 KiB before it answers).
-// When the error says that the caller left, or the request's context does,
-// nothing is written and the connection is ended, and any other error is answered
-// with a bare 500 (nothing of it is told to the client).
+// status, a Retry-After where waiting helps, and a small body that names the gate and
+// the decision in the form that the client reads best. It arrives whatever the
+// request's body does; see [Intake.Answer]. When the error says that the caller left,
+// or the request's context does, nothing is written and the connection is ended, and
+// any other error is answered with a bare 500 (nothing of it is told to the client).
 //
 // Call it before anything else was written to w.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
@@ -173,13 +172,10 @@ func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string)
 	s.Refusal.CORS.allow(h, r)
 	if isGRPC(r) {
 		p.refuseGRPC(h, r, retry)
-		w.WriteHeader(http.StatusOK)
+		s.intake().Answer(w, r, http.StatusOK, nil)
 		return
 	}
 	b := p.bodyFor(r)
 	h["Content-Type"] = b.contentType
-	w.WriteHeader(p.status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(b.fill(id, retry)) // a client that went meanwhile has had its decision
-	}
+	s.intake().Answer(w, r, p.status, b.fill(id, retry))
 }

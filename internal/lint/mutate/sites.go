@@ -45,6 +45,7 @@ var releaseNames = map[string]target{
 	"dispatch":       {why: "free slots are not handed to the line"},
 	"settle":         {why: "what changed is not told to the line or the limiter"},
 	"endDrainLocked": {why: "whoever waits for the end of a drain sleeps on"},
+	"leave":          {why: "who has left is kept in mind: in line, or as a connection of a server"},
 	"wake":           {why: "a waiter that got its answer sleeps on"},
 	"close":          {why: "whoever waits on a channel sleeps on"},
 	"giveBack":       {why: "a slot that is missed on another instance stays here"},
