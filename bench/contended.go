@@ -36,7 +36,7 @@ func contendedSection(e effort) (*section, error) {
 		},
 	}
 	for _, c := range contenders(clusterContender(ourCluster, ordinary)) {
-		s.rows = append(s.rows, c.row(ourCluster, func() figures { return contended(e.crowded, c) }))
+		s.rows = append(s.rows, c.row(ourCluster, func() figures { return contended(2*e.crowded, c) }))
 	}
 	return s, nil
 }

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// effort says how long to measure. The full one takes under six minutes, the
-// brief one under one.
+// effort says how long to measure. The full one takes about six minutes, the
+// brief one under two.
 type effort struct {
 	name         string
 	loopRounds   int           // of the sections of loops: many short ones, so that most are undisturbed
@@ -30,7 +30,7 @@ var (
 		rounds: 13, contended: 100 * time.Millisecond, held: 400 * time.Millisecond,
 		expiring: 250 * time.Millisecond, wireRequests: 16_000,
 		loadRounds: 3, load: 9 * time.Second,
-		storeRounds: 9, crowded: 400 * time.Millisecond, waitingRounds: 3, waiting: 3 * time.Second, handovers: 100,
+		storeRounds: 5, crowded: 250 * time.Millisecond, waitingRounds: 1, waiting: 3 * time.Second, handovers: 80,
 	}
 	brief = effort{
 		name: "quick", loopRounds: 7, slice: 4 * time.Millisecond,
