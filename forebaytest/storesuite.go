@@ -41,7 +41,8 @@ type storeRig struct {
 }
 
 // storeLease is short, so that a server that was just started lends soon. It does not
-// matter on a busy machine: the ledger's clock moves by a quarter of it for each exchange.
+// matter on a busy machine: the ledger's clock moves by a quarter of it for each
+// exchange.
 const storeLease = 500 * time.Millisecond
 
 // teller is an instance reduced to what it tells the ledger.
