@@ -174,8 +174,6 @@ func (l *loan) hearing(now time.Time, on bool) {
 	l.deaf = !on
 	if on {
 		l.probe(now)
-	}
-	if on && (l.held() > 0 || l.view.Waiting > 0) {
 		l.poked = true
 	}
 }

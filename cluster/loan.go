@@ -36,6 +36,7 @@ type loan struct {
 	exchanges int       // that went well
 	store     breaker
 	poked     bool // there is something to say
+	nudged    bool // the gate says that there is something to look at
 
 	// As the ledger last said.
 	last      Reply
@@ -133,9 +134,12 @@ func (l *loan) step(now time.Time) (*Request, time.Time) {
 	l.tidy(now)
 	l.mend(now)
 	l.goOnLeaving()
-	at := l.due(now)
+	at := l.due()
 	if !at.After(now) {
-		return l.request(now), at
+		if r := l.request(now); r != nil {
+			return r, at
+		}
+		at = l.due()
 	}
 	for _, t := range [...]time.Time{l.tidyAt, l.mendAt, l.endsAt(), l.policyAt(now)} {
 		if !t.IsZero() && t.Before(at) {
@@ -149,19 +153,26 @@ func (l *loan) step(now time.Time) (*Request, time.Time) {
 }
 
 // due returns when the next exchange is.
-func (l *loan) due(now time.Time) time.Time {
+func (l *loan) due() time.Time {
 	if l.store.failures > 0 {
 		return l.store.next // whatever anybody wants
 	}
-	at := l.sent.Add(l.beat())
-	if l.poked {
+	at := l.regularly()
+	if l.poked || l.nudged {
 		at = earlier(at, l.sent.Add(l.pace()))
 	}
+	return at
+}
+
+// regularly returns when the next exchange is if nobody wants one.
+func (l *loan) regularly() time.Time {
+	at := l.sent.Add(l.beat())
+	soonest := l.sent.Add(l.pace())
 	if l.learns && (l.alone || l.view.Waiting > 0) {
-		at = earlier(at, later(l.learnt, l.sent.Add(l.pace())))
+		at = earlier(at, later(l.learnt, soonest))
 	}
 	if l.alone && !l.rejoin.IsZero() {
-		at = earlier(at, later(l.rejoin, l.sent.Add(l.pace())))
+		at = earlier(at, later(l.rejoin, soonest))
 	}
 	return at
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,28 @@ func (r *recorder) exit(cost int, lost bool) {
 // bubbleStart is when time begins in a bubble.
 var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// allow changes how many may run.
+func (r *recorder) allow(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limit = n
+}
+
+func (r *recorder) allowed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.limit
+}
+
+// peakSince returns how many ran at most since the last call of it.
+func (r *recorder) peakSince() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	peak := r.peak
+	r.peak = r.running
+	return peak
+}
+
 func (r *recorder) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,6 +119,8 @@ type instance struct {
 	gate    *forebay.Gate
 	dead    chan struct{} // it was killed
 	retired chan struct{} // it was told to leave
+
+	mu      sync.Mutex // guards what follows
 	changes []cluster.Change
 }
 
@@ -116,7 +141,7 @@ func (r *rig) join() *instance {
 	in.path.SetFaults(r.faults)
 	c, err := cluster.New(cluster.Config{
 		Store: in.path, Host: in.name, Lease: r.lease, Terms: r.terms,
-		Changed: func(c cluster.Change) { in.changes = append(in.changes, c) },
+		Changed: in.changed,
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -251,4 +276,17 @@ func (r *rig) during(d time.Duration) int {
 func (in *instance) mode() string {
 	st, _ := in.gate.ClusterStats()
 	return st.Mode
+}
+
+func (in *instance) changed(c cluster.Change) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.changes = append(in.changes, c)
+}
+
+// told returns the changes that were reported.
+func (in *instance) told() []cluster.Change {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.changes)
 }

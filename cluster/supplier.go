@@ -105,22 +105,22 @@ func (s *supplier) run(ctx context.Context) {
 // step does what is due, with all that was said until now, and returns the request that
 // is to be sent, or when the next step is.
 func (s *supplier) step() (*Request, time.Time) {
-	poked := false
+	said := false
 	select {
 	case <-s.wake:
-		poked = true
+		said = true
 	default:
 	}
 	s.mu.Lock()
 	defer s.unlock()
 	l := s.loan
-	l.poked = l.poked || poked
+	l.nudged = l.nudged || said
 	return l.step(clock())
 }
 
 func (s *supplier) said() {
 	s.mu.Lock()
-	s.loan.poked = true
+	s.loan.nudged = true
 	s.mu.Unlock()
 }
 

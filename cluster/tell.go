@@ -7,11 +7,17 @@ import (
 	"example.com/forebay/internal/feed"
 )
 
-// request returns what the ledger is to be told now.
+// request returns what the ledger is to be told now; nil if the gate wanted it to be
+// looked at, and has nothing to say.
 func (l *loan) request(now time.Time) *Request {
-	l.polled = !l.poked
+	quiet := l.nudged && l.store.failures == 0 && now.Before(l.regularly()) && (l.held() == 0 || l.valid(now))
+	l.nudged = false
 	l.setReturns()
 	v := l.look()
+	if quiet && !l.poked {
+		return nil
+	}
+	l.polled = !l.poked
 	if l.forgets(v) && now.Sub(l.renumbered) >= mendEvery {
 		l.renumber(now)
 		v = l.look()
