@@ -86,9 +86,6 @@ func (c *client) do(ctx context.Context, p processor, command []string) (any, er
 		args[i] = a
 	}
 	cmd := single{redis.NewCmd(ctx, args...)}
-	if command[0] == "EVAL" || command[0] == "EVALSHA" {
-		cmd.SetFirstKeyPos(3)
-	}
 	done := make(chan error, 1)
 	c.wait.Go(func() { done <- p.Process(ctx, cmd) })
 	select {

@@ -25,6 +25,7 @@ func TestOwnClient(t *testing.T) {
 	for name, options := range map[string]redis.Options{
 		"as go-redis makes it": {},
 		"RESP2":                {Protocol: 2},
+		"no time limit":        {ReadTimeout: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options.Addr = s.Addr()

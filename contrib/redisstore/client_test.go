@@ -106,3 +106,15 @@ func TestDocumentedRights(t *testing.T) {
 		t.Errorf("documented are\n%s\nand needed\n%s", got, want)
 	}
 }
+
+// TestOptions keeps what no server shows at once: that a missed word of a Sentinel is
+// made up for, and that nothing is sent twice.
+func TestOptions(t *testing.T) {
+	o, err := (&Config{URL: "rediss://127.0.0.1?master_set=gates&write_timeout=3s"}).option()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Sentinel.TopologyRefreshInterval != topology || !o.DisableRetry || o.ConnWriteTimeout != 3*time.Second || o.ConnLifetime != 0 {
+		t.Errorf("the options are %+v", o)
+	}
+}

@@ -180,7 +180,7 @@ func wrongTLS(r *rig) {
 	if err := m.tell(budget); err == nil {
 		r.Errorf("TLS with a server that speaks none goes well")
 	} else {
-		r.says(err, "TLS", plain.Addr())
+		r.says(err, "TLS", "not answered in the time", plain.Addr())
 	}
 
 	// A server hangs up on whoever shows it no certificate, and on whoever speaks no
@@ -206,7 +206,7 @@ func closed(r *rig) {
 	sub := r.subscribe(store, "a")
 	store.Close()
 	store.Close()
-	if err := <-sub.ended; err == nil {
+	if err := sub.lost(); err == nil {
 		r.Errorf("a subscription of a closed store ends without a reason")
 	}
 	m.away(m.tell(budget))

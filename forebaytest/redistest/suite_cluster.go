@@ -30,7 +30,15 @@ func everyNode(r *rig) {
 			r.Errorf("gate %d: it hears of a limit of %d, want %d", i, news.Count, 10+i)
 		}
 		sub.end()
-		nodes[k.Owner(m.next.Key)] = true
+		owner := k.Owner(m.next.Key)
+		nodes[owner] = true
+		before := k.counts()
+		m.must()
+		for n, was := range before {
+			if sent := n.Counts().Since(was)["evalsha"]; n != owner && sent.Calls+sent.Failed > 0 {
+				r.Errorf("gate %d: a node that has not its key was asked", i)
+			}
+		}
 	}
 	if len(nodes) != len(k.Nodes) {
 		r.Errorf("the gates lie on %d of %d nodes", len(nodes), len(k.Nodes))
@@ -102,4 +110,14 @@ func clusterRights(r *rig) {
 func secureCluster(r *rig) {
 	k := StartCluster(r, ClusterConfig{Config: Config{TLS: true}})
 	everything(r, r.open(k.Address()))
+}
+
+// counts returns what each node has executed.
+func (k *Cluster) counts() map[*Server]Counts {
+	k.t.Helper()
+	all := map[*Server]Counts{}
+	for _, n := range k.Nodes {
+		all[n] = n.Counts()
+	}
+	return all
 }

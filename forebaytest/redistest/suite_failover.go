@@ -29,7 +29,7 @@ func plannedFailover(r *rig) {
 	if got := m.last; got.Epoch < epoch || m.held() != 1 || got.Learning == 0 {
 		r.Errorf("at the new primary: %v, it holds %d; want a later epoch than %d that learns, and its unit", got, m.held(), epoch)
 	}
-	m.away(<-sub.ended)
+	m.away(sub.lost())
 	sub = r.subscribe(store, m.next.Key)
 	m.next.Override = cluster.Override{Version: 1, Limit: 7}
 	m.soon()
@@ -71,7 +71,7 @@ func frozenPrimary(r *rig) {
 	p.AwaitFailover(primary)
 	m.soon()
 	// Its connection to the frozen server stands, and nothing will ever come over it.
-	m.away(<-sub.ended)
+	m.away(sub.lost())
 	sub = r.subscribe(store, m.next.Key)
 	m.next.Override = cluster.Override{Version: 1, Limit: 7}
 	m.soon()

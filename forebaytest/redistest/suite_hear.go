@@ -58,6 +58,18 @@ func (s *subscriber) hear(kind byte) cluster.News {
 	}
 }
 
+// lost returns why the subscription ended by itself.
+func (s *subscriber) lost() error {
+	s.rig.Helper()
+	select {
+	case err := <-s.ended:
+		return err
+	case <-time.After(patience):
+		s.rig.Fatalf("the subscription goes on")
+		return nil
+	}
+}
+
 // end ends the subscription.
 func (s *subscriber) end() {
 	s.stop()
@@ -72,7 +84,7 @@ func lostSubscription(r *rig) {
 	for range 3 {
 		sub := r.subscribe(store, m.next.Key, "other")
 		s.Must("CLIENT", "KILL", "TYPE", "pubsub")
-		m.away(<-sub.ended, s.Addr())
+		m.away(sub.lost(), s.Addr())
 	}
 	sub := r.subscribe(store, m.next.Key)
 	m.next.Override = cluster.Override{Version: 1, Limit: 7}
@@ -81,7 +93,7 @@ func lostSubscription(r *rig) {
 		r.Errorf("it hears of a limit of %d, want 7", news.Count)
 	}
 	s.Kill()
-	m.away(<-sub.ended, s.Addr())
+	m.away(sub.lost(), s.Addr())
 	m.away(store.Subscribe(r.Context(), []string{"a"}, func() {}, func(cluster.Message) {}), s.Addr())
 }
 
