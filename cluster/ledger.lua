@@ -82,7 +82,7 @@ if not lost and (got[1] or got[2] or got[3]) then
   end)
   used = got[4] or ''
   lost = not readable or #E ~= LOST or E[LAYOUT] ~= 1 or #M ~= CALM or M[1] ~= E[EPOCH]
-    or (me and (#me ~= SLOTS or type(me[SLOTS]) ~= 'table')) or find(used, '[^01]') ~= nil
+    or (me and #me ~= SLOTS) or find(used, '[^01]') ~= nil
 end
 if lost then E, M, me = nil, nil, nil end
 
@@ -134,6 +134,21 @@ local function spoilt()
   error('forebay: what is kept in ' .. key .. ' is damaged; it counts as lost')
 end
 
+-- parts reads a packed value of so many parts.
+local function parts(text, n)
+  local ok, p = pcall(function() return {unpackm(text)} end)
+  if not ok or #p ~= n then spoilt() end
+  return p
+end
+
+-- list reads the names of the members.
+local function list()
+  if names then return end
+  names = {}
+  for name in string.gmatch(redis.call('HGET', key, 'n') or '', '%S+') do names[#names + 1] = name end
+  if #names ~= E[MEMBERS] then spoilt() end
+end
+
 -- fetch reads the members of these names, as far as they were not read.
 local function fetch(wanted)
   local missing, fields = {}, {}
@@ -145,11 +160,7 @@ local function fetch(wanted)
   end
   if #fields == 0 then return end
   for i, text in ipairs(redis.call('HMGET', key, unpack(fields))) do
-    if text then
-      local ok, m = pcall(function() return {unpackm(text)} end)
-      if not ok or #m ~= SLOTS or type(m[SLOTS]) ~= 'table' then spoilt() end
-      members[missing[i]] = m
-    end
+    if text then members[missing[i]] = parts(text, SLOTS) end
   end
 end
 
@@ -185,11 +196,7 @@ end
 
 -- 4. Everybody is looked at if somebody may be due, leaves, or is configured otherwise.
 if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] then
-  if not names then
-    names = {}
-    for name in string.gmatch(redis.call('HGET', key, 'n') or '', '%S+') do names[#names + 1] = name end
-    if #names ~= E[MEMBERS] then spoilt() end
-  end
+  list()
   fetch(names)
   if newer and me then me[LIMITED] = limit end
   local kept = {}
@@ -243,11 +250,8 @@ if newer and epoch ~= 0 and epoch < E[EPOCH] then
   end
 end
 if not me and not leaving then
-  if not names then
-    names = {}
-    for name in string.gmatch(redis.call('HGET', key, 'n') or '', '%S+') do names[#names + 1] = name end
-    if #names ~= E[MEMBERS] then spoilt() end
-  end
+  list()
+  for _, name in ipairs(names) do if name == id then spoilt() end end
   local heard, top = standing[#standing] or 0, M[TOP]
   me = {0, top, top, top, top, 0, 0, 0, heard, heard + 1, 0, 0, 0, 0, M[CLOCK], lease, limit, 0, 0, fenced and 1 or 0, {}, {}}
   members[id] = me
@@ -261,10 +265,7 @@ end
 -- 6. A cold start ends as soon as everybody who is subscribed has spoken. That cannot be
 -- known in a Redis Cluster, whose subscribers may be on any node.
 if E[COLD] == STRANGERS and M[CLOCK] < E[LEARN] then
-  if not names then
-    names = {}
-    for name in string.gmatch(redis.call('HGET', key, 'n') or '', '%S+') do names[#names + 1] = name end
-  end
+  list()
   local channels, n = {key}, nil
   for _, name in ipairs(names) do channels[#channels + 1] = key .. ':' .. name end
   if not subscribers and not find(info, 'redis_mode:cluster', 1, true) then
@@ -400,7 +401,7 @@ if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 
       ahead = min(tail, place + min(free, 31)) + 1
       for p = place, ahead - 1 do fields[#fields + 1] = 't' .. p end
       for i, text in ipairs(redis.call('HMGET', key, unpack(fields))) do
-        local t = text and {unpackm(text)}
+        local t = text and parts(text, 3)
         line[place + i - 1] = t
         if t then wanted[#wanted + 1] = t[1] end
       end
@@ -516,7 +517,7 @@ if M[TAIL] - M[HEAD] + 1 > 2 * M[QUEUED] + 256 then
     for p = from, min(tail, from + 499) do fields[#fields + 1] = 't' .. p end
     for i, text in ipairs(redis.call('HMGET', key, unpack(fields))) do
       local p = from + i - 1
-      if line[p] == nil then line[p] = text and {unpackm(text)} end
+      if line[p] == nil then line[p] = text and parts(text, 3) end
       if line[p] then wanted[#wanted + 1] = line[p][1] end
     end
   end

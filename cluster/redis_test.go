@@ -107,10 +107,12 @@ func (s *onRedis) CopyOf() (restore func()) {
 	}
 }
 
-// TestScriptIsTheModel runs the histories of the model on Redis as well.
+// TestScriptIsTheModel plays scripts and histories on the model and on Redis.
 func TestScriptIsTheModel(t *testing.T) {
 	key := cluster.KeyOf("t", "g")
-	cluster.CompareHistories(t, newOnRedis(t, redistest.Start(t, redistest.Config{}), key), key)
+	side := newOnRedis(t, redistest.Start(t, redistest.Config{}), key)
+	t.Run("scripts", func(t *testing.T) { cluster.PlayScripts(t, key, side) })
+	t.Run("histories", func(t *testing.T) { cluster.CompareHistories(t, side, key) })
 }
 
 // wire is a connection that speaks the little of Redis' protocol that is needed here.
