@@ -128,9 +128,15 @@ func (s *story) forgotten() (all []request) {
 // itself was late by at that moment comes on top.
 const allowance = 50 * time.Millisecond
 
-// overdue returns by how much requests were decided later than they should have been:
+// tardy is a request that was decided later than it should have been.
+type tardy struct {
+	request
+	by time.Duration
+}
+
+// overdue returns the requests that were decided later than they should have been: than
 // patience, allowance, and what timers of the same process rang late by meanwhile.
-func (s *story) overdue() (all []time.Duration) {
+func (s *story) overdue() (all []tardy) {
 	for _, q := range s.requests {
 		over := q.to.since(q.from) - q.patience - allowance
 		if over <= 0 || q.how == 0 && q.killed {
@@ -143,10 +149,20 @@ func (s *story) overdue() (all []time.Duration) {
 			}
 		}
 		if over > 0 {
-			all = append(all, over)
+			all = append(all, tardy{q, over})
 		}
 	}
 	return all
+}
+
+// worst returns the one that was decided latest.
+func worst(all []tardy) (w tardy) {
+	for _, t := range all {
+		if t.by > w.by {
+			w = t
+		}
+	}
+	return w
 }
 
 // outcomes counts how requests ended.

@@ -88,7 +88,11 @@ func TestOverdue(t *testing.T) {
 	} {
 		records := append([]record{begin(0, 1, 100*time.Millisecond), refuse(c.end, 1)}, c.lags...)
 		s := tell([]life{{worker: 0, ended: 999 * ms, records: records}, {worker: 1, ended: 999 * ms, records: []record{{kind: late, at: 170 * ms, value: uint64(70 * ms)}}}})
-		if got := s.overdue(); !slices.Equal(got, c.want) {
+		var got []time.Duration
+		for _, q := range s.overdue() {
+			got = append(got, q.by)
+		}
+		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -64,6 +64,10 @@ const (
 	ended                     // the process ends, and takes the work along
 )
 
+func (o outcome) String() string {
+	return [...]string{"not decided", "refused", "refused without the store", "broken", "served", "lost", "ended"}[o]
+}
+
 // record is one entry of a tape.
 type record struct {
 	kind   kind

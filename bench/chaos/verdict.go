@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 )
@@ -23,7 +22,7 @@ type verdict struct {
 	regranted, dead      bool
 	watched              time.Duration // after the death
 	forgotten, repeated  int
-	overdue              []time.Duration
+	overdue              []tardy
 	outcomes             map[outcome]int
 	ends                 map[outcome]int
 	notes                []string // for the table
@@ -79,7 +78,9 @@ func (v *verdict) wrong() (all []string) {
 		all = append(all, fmt.Sprintf("%d calls were decided twice", v.repeated))
 	}
 	if n := len(v.overdue); n > 0 {
-		all = append(all, fmt.Sprintf("%d calls waited longer than their patience and %v, by up to %v more", n, allowance, slices.Max(v.overdue)))
+		w := worst(v.overdue)
+		all = append(all, fmt.Sprintf("%d calls waited longer than their patience and %v: one of worker %d waited %v of %v, began %v after the fault, and was %v",
+			n, allowance, w.worker, w.to.since(w.from), w.patience, w.from.since(v.struck), w.how))
 	}
 	if n := v.outcomes[broken]; n > 0 {
 		all = append(all, fmt.Sprintf("%d calls failed in a way that none should", n))
