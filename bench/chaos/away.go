@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -17,6 +18,7 @@ func awayScenarios() (all []scenario) {
 			s.fits = contender.ours
 			s.set = func(st *stage) {
 				st.sheet.Loan.WhenAway = policy
+				st.sheet.Work.Deadline = 200 * time.Millisecond
 				if set != nil {
 					set(st)
 				}
@@ -99,13 +101,13 @@ func keepsItsWord(st *stage, v *verdict) {
 	case "open":
 		// Each may use all of it, also when a busy machine makes it look as if the store was
 		// away.
-		st.bound = always(st.crew * st.sheet.Limit)
+		st.allowed = append(st.allowed, excess{span{0, math.MaxInt64}, (st.crew - 1) * st.sheet.Limit})
 		if use < 1.2 {
 			v.fault("only %.0f %% of the limit was in use by gates that should each use all of it", 100*use)
 		}
 	case "share":
 		if cut < st.crew && st.sheet.Loan.Withhold == 0 {
-			st.bound = st.bound.raised(span{st.struck, st.healed.add(usualLease)}, cut*share)
+			st.allowed = append(st.allowed, excess{span{st.struck, st.healed.add(usualLease)}, cut * share})
 		}
 		if !st.blind && use < 0.6 {
 			v.fault("only %.0f %% of the limit was in use by gates that should each use a share", 100*use)
@@ -117,6 +119,6 @@ func keepsItsWord(st *stage, v *verdict) {
 // say.
 func survivesFlapping(st *stage, v *verdict) {
 	if st.sheet.Loan.WhenAway == "open" {
-		st.bound = always(st.crew * st.sheet.Limit)
+		st.allowed = append(st.allowed, excess{span{0, math.MaxInt64}, (st.crew - 1) * st.sheet.Limit})
 	}
 }

@@ -82,7 +82,7 @@ func boundWhileFrozen(st *stage, v *verdict) {
 		}
 	}
 	plain := overlapOf(st.story.holds, st.bound)
-	st.bound = st.bound.raised(span{frozen.from, noticed + 1}, held)
+	st.allowed = append(st.allowed, excess{span{frozen.from, noticed + 1}, held})
 	v.note("%d units above the limit while frozen, of %d that the frozen worker held; it had noticed %d ms after it woke",
 		plain.over, held, noticed.since(frozen.to).Milliseconds())
 }
@@ -90,7 +90,7 @@ func boundWhileFrozen(st *stage, v *verdict) {
 // onlyWhatIsAccepted judges by what the resource accepted: of each number only one
 // holder at a time can be in it.
 func onlyWhatIsAccepted(st *stage, v *verdict) {
-	work := fenced(st.story.holds, st.sheet.Limit, st.victim)
+	work := fenced(st.story.holds, st.sheet.Limit, st.wasFrozen)
 	st.story.holds = work.holds
 	v.note("%d stale writes refused", work.refusals)
 	if work.refusals == 0 && st.victim >= 0 {
@@ -100,6 +100,18 @@ func onlyWhatIsAccepted(st *stage, v *verdict) {
 		v.fault("%d holders that had their lease were refused by the resource", work.alive)
 	}
 	v.faults = append(v.faults, work.faults...)
+}
+
+// wasFrozen reports whether a hold's worker was stopped meanwhile.
+func (st *stage) wasFrozen(h hold) bool {
+	for _, m := range st.members {
+		for _, f := range m.frozen {
+			if m.Worker == h.worker && h.from < f.to && f.from < h.to {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // flush empties the store.

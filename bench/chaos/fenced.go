@@ -11,8 +11,8 @@ import (
 type accepted struct {
 	holds    []hold
 	refusals int // writes that came with an old fence
-	// alive holders met a refusal although their lease was not lost and their worker was
-	// not the one that was frozen.
+	// alive holders met a refusal although their lease was not lost and they were not
+	// frozen meanwhile.
 	alive  int
 	faults []string
 }
@@ -22,7 +22,7 @@ type grant struct{ number, fence uint64 }
 
 // fenced looks at holds with the resource's eyes: each lasts from the first write that
 // was accepted to the last.
-func fenced(holds []hold, limit, victim int) (a accepted) {
+func fenced(holds []hold, limit int, frozen func(hold) bool) (a accepted) {
 	owner := map[grant]int{} // the worker that shows it
 	byNumber := map[uint64][]hold{}
 	for _, h := range holds {
@@ -44,7 +44,7 @@ func fenced(holds []hold, limit, victim int) (a accepted) {
 			s.to = r.at
 			seen[r.number] = s
 		}
-		if h.how == done && h.worker != victim && slices.ContainsFunc(h.touches, func(r record) bool { return r.kind == rejected }) {
+		if h.how == done && !frozen(h) && slices.ContainsFunc(h.touches, func(r record) bool { return r.kind == rejected }) {
 			a.alive++
 		}
 		for n, s := range seen {

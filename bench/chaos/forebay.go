@@ -32,7 +32,7 @@ func openForebay(a *assignment) (system, error) {
 	}
 	policies := map[string]cluster.Policy{"": cluster.Share, "share": cluster.Share, "closed": cluster.Closed, "open": cluster.Open}
 	g, err := forebay.New(forebay.Config{
-		Name: "work", MaxInFlight: a.Limit, MaxWait: a.Patience, MaxWaiting: 10 * a.Callers,
+		Name: "work", MaxInFlight: a.Limit, MaxWait: a.Patience, MaxWaiting: a.places(),
 		Cluster: c.With(cluster.Terms{
 			WhenAway: policies[a.Loan.WhenAway], Withhold: a.Loan.Withhold, Fenced: a.Loan.Fenced,
 		}),
@@ -60,6 +60,14 @@ func (p place) url() string {
 		url += "?" + strings.Join(options, "&")
 	}
 	return url
+}
+
+// places returns how many places the line has: enough for everybody.
+func (a *assignment) places() int {
+	if a.Patience == 0 {
+		return 0
+	}
+	return 10 * a.Callers
 }
 
 func (c *clustered) acquire(ctx context.Context, cost int) (grip, outcome) {

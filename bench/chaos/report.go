@@ -161,7 +161,7 @@ func (r *report) writeRivals(p *printer) {
 	}
 	p.lines("", "## Beside what others use", "", "Violations, the most that was held at once, and the rate before → later.")
 	p.head(append([]string{"what goes wrong", ourselves}, others...)...)
-	for _, name := range r.names(func(v *verdict) bool { return v.removal == nil }, scenarioName) {
+	for _, name := range r.names(rival, scenarioName) {
 		cells := []string{name}
 		for _, c := range append([]string{ourselves}, others...) {
 			cells = append(cells, r.of(name, c).cell())

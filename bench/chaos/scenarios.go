@@ -12,7 +12,8 @@ func scenarios() []scenario {
 	all = append(all, clockScenarios()...)
 	all = append(all, networkScenarios()...)
 	all = append(all, limitScenarios()...)
-	return append(all, awayScenarios()...)
+	all = append(all, awayScenarios()...)
+	return append(all, storms()...)
 }
 
 func workerScenarios() []scenario {
@@ -20,6 +21,7 @@ func workerScenarios() []scenario {
 		{name: "none", short: true},
 		{name: "cold start of all workers at once", set: func(st *stage) { st.sheet.Rush = true }},
 		{name: "calls of several units", set: func(st *stage) { st.sheet.Work.Costs = true }, fits: contender.ours},
+		{name: "calls that do not wait", set: func(st *stage) { st.sheet.Patience = 0 }, fits: contender.ours},
 		{name: "the TTL of the tokens ends (1 h, here 4 s)", set: func(st *stage) { st.sheet.TTL = 4 * time.Second }, fits: contender.hasTokens},
 		{name: "SIGKILL of a worker", set: killed, fault: killWorker, judge: soonAgain, short: true},
 		{name: crowdDies, set: crowd, fault: killWorker, judge: dipped},
@@ -118,6 +120,18 @@ func limitScenarios() []scenario {
 			fault: changeLimit(change{20, 3 * time.Second}, change{5, 4 * time.Second}, change{12, 3 * time.Second})},
 		{name: "limit 0 and back", fits: contender.ours, judge: followedLimits,
 			fault: changeLimit(change{0, 4 * time.Second}, change{12, 3 * time.Second})},
-		{name: "limits 12 and 8 side by side", fits: contender.ours, fault: deploy(8, 2*time.Second, 10*time.Second)},
+		{name: "limits 12 and 8 side by side for a minute", fits: contender.ours, fault: deploy(8, 5*time.Second, 40*time.Second)},
+	}
+}
+
+// storms come last: what the scenarios before show one by one may come together.
+func storms() []scenario {
+	const long = 40 * time.Second
+	return []scenario{
+		{name: "a storm of all of it, 40 s", world: turnedWorld, fits: contender.ours,
+			fault: storm(long, badNetwork, badServer, badWorkers)},
+		{name: "a storm, workers SIGSTOPped too, fenced", world: turnedWorld, fits: contender.ours,
+			set:   func(st *stage) { st.sheet.Loan.Fenced = true },
+			fault: storm(long, badNetwork, badServer, sleepyWorkers), judge: onlyWhatIsAccepted},
 	}
 }

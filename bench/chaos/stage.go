@@ -58,10 +58,12 @@ type stage struct {
 	others  []*process
 	members []*member
 
-	before, later span    // in which the rate is taken
-	struck        instant // when the fault began
-	healed        instant // when it had passed
-	bound         bound
+	before, later span     // in which the rate is taken
+	struck        instant  // when the fault began
+	healed        instant  // when it had passed
+	bound         bound    // the limit
+	allowed       []excess // units above it that this scenario must bear
+	remarks       []string
 	silenced      []int // workers that are cut off; nil: all
 	victim        int   // the worker that is killed or stopped, -1 if none is
 	story         *story
@@ -75,6 +77,12 @@ const (
 	usualLease    = 2 * time.Second
 	usualPatience = time.Second
 )
+
+// excess is units that may be held above the limit for a while.
+type excess struct {
+	span
+	units int
+}
 
 func newStage(p play, dir string) *stage {
 	st := &stage{play: p, dir: dir, crew: usualCrew, victim: -1}

@@ -102,6 +102,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
+func firstFrozen(h hold) bool { return h.worker == 0 }
+
 func TestFenced(t *testing.T) {
 	touch := func(at instant, number, fence uint64, k kind) record {
 		return record{kind: k, at: at, lease: 1, number: number, value: fence}
@@ -109,7 +111,7 @@ func TestFenced(t *testing.T) {
 	frozen := []record{begin(0, 1, 1), enter(1, 1), touch(2, 1, 7, touched), touch(10, 1, 7, touched), touch(50, 1, 7, rejected), leave(51, 1, lost)}
 	after := []record{begin(0, 1, 1), enter(20, 1), touch(21, 1, 8, touched), touch(40, 1, 8, touched), leave(41, 1, done)}
 	s := tell([]life{{worker: 0, ended: 99, records: frozen}, {worker: 1, ended: 99, records: after}})
-	a := fenced(s.holds, 1, 0)
+	a := fenced(s.holds, 1, firstFrozen)
 	if a.refusals != 1 || a.alive != 0 || len(a.faults) != 0 {
 		t.Errorf("%d refusals, %d alive, %q", a.refusals, a.alive, a.faults)
 	}
@@ -119,18 +121,18 @@ func TestFenced(t *testing.T) {
 	if o := overlapOf(s.holds, always(1)); o.violations != 1 {
 		t.Errorf("%+v: without the resource both held", o)
 	}
-	if a := fenced(s.holds, 0, 0); len(a.faults) != 1 {
+	if a := fenced(s.holds, 0, firstFrozen); len(a.faults) != 1 {
 		t.Errorf("%q of a number above the limit", a.faults)
 	}
-	if a := fenced(tell([]life{{worker: 0, ended: 99, records: slices.Concat(frozen[:3], []record{touch(30, 1, 7, touched)})}, {worker: 1, ended: 99, records: after}}).holds, 1, 0); len(a.faults) != 1 {
+	if a := fenced(tell([]life{{worker: 0, ended: 99, records: slices.Concat(frozen[:3], []record{touch(30, 1, 7, touched)})}, {worker: 1, ended: 99, records: after}}).holds, 1, firstFrozen); len(a.faults) != 1 {
 		t.Errorf("%q of two in one slot", a.faults)
 	}
 	after[2].value, after[3].value = 7, 7
-	if a := fenced(tell([]life{{worker: 0, ended: 99, records: frozen}, {worker: 1, ended: 99, records: after}}).holds, 1, 0); len(a.faults) != 1 {
+	if a := fenced(tell([]life{{worker: 0, ended: 99, records: frozen}, {worker: 1, ended: 99, records: after}}).holds, 1, firstFrozen); len(a.faults) != 1 {
 		t.Errorf("%q of a fence that two workers show", a.faults)
 	}
 	after[3] = touch(40, 1, 7, rejected)
-	if a := fenced(tell([]life{{worker: 1, ended: 99, records: after}}).holds, 1, 0); a.alive != 1 {
+	if a := fenced(tell([]life{{worker: 1, ended: 99, records: after}}).holds, 1, firstFrozen); a.alive != 1 {
 		t.Error("a holder with a lease that the resource refused went unseen")
 	}
 }

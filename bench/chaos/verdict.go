@@ -39,7 +39,7 @@ func (st *stage) verdict() *verdict {
 		play: st.play, struck: st.struck,
 		before: s.rate(st.before), first: s.rate(span{st.struck, st.struck.add(time.Second)}), hence: s.rate(st.later),
 		forgotten: len(s.forgotten()), repeated: s.repeated, overdue: s.overdue(),
-		outcomes: s.outcomes(), ends: s.ends(),
+		outcomes: s.outcomes(), ends: s.ends(), notes: st.remarks,
 	}
 	for i, w := range []span{st.before, {st.struck, st.struck.add(time.Second)}, st.later} {
 		v.use[i] = s.use(w, st.sheet.Limit)
@@ -51,7 +51,11 @@ func (st *stage) verdict() *verdict {
 	if st.judge != nil {
 		st.judge(st, v)
 	}
-	v.overlap, v.limit = overlapOf(s.holds, st.bound), st.bound.String()
+	most := st.bound
+	for _, a := range st.allowed {
+		most = most.raised(a.span, a.units)
+	}
+	v.overlap, v.limit = overlapOf(s.holds, most), st.bound.String()
 	return v
 }
 
