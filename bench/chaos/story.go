@@ -192,6 +192,18 @@ func (s *story) use(within span, limit int) float64 {
 	return held.Seconds() / within.to.since(within.from).Seconds() / float64(limit)
 }
 
+// recovered returns how long after an instant as many units as before were in use again,
+// or nearly, for half a second; false if that was not seen until the end.
+func (s *story) recovered(after, end instant, limit int, before float64) (time.Duration, bool) {
+	const window, step = instant(500 * time.Millisecond), instant(50 * time.Millisecond)
+	for from := after; from+window <= end; from += step {
+		if s.use(span{from, from + window}, limit) >= 0.8*before {
+			return from.since(after), true
+		}
+	}
+	return 0, false
+}
+
 // rate returns how many holds a second ended well within the span.
 func (s *story) rate(within span) float64 {
 	n := 0

@@ -17,6 +17,8 @@ type verdict struct {
 	before, first, hence float64       // holds that ended a second: before the fault, in the second after it, later
 	regrant              time.Duration // until the victim's slots were granted again; NaN is never
 	use                  [3]float64    // parts of the limit that were held meanwhile
+	recovery             time.Duration // from the end of the fault until as much was in use as before
+	recovered            bool
 	struck               instant
 	dip                  float64 // part of the limit that was held at the worst time, where a scenario knows one
 	regranted, dead      bool
@@ -44,6 +46,7 @@ func (st *stage) verdict() *verdict {
 	for i, w := range []span{st.before, {st.struck, st.struck.add(time.Second)}, st.later} {
 		v.use[i] = s.use(w, st.sheet.Limit)
 	}
+	v.recovery, v.recovered = s.recovered(st.healed, st.later.to, st.sheet.Limit, v.use[0])
 	if st.victim >= 0 && st.members[st.victim].killed {
 		v.dead, v.watched = true, st.later.to.since(st.members[st.victim].gone)
 		v.regrant, v.regranted = fullAgain(s.holds, st.sheet.Limit, st.victim, st.members[st.victim].gone)
@@ -130,6 +133,9 @@ func (v *verdict) line() string {
 		text += ", slots back " + v.back()
 	}
 	text += fmt.Sprintf(", in use %.0f → %.0f → %.0f %%", 100*v.use[0], 100*v.use[1], 100*v.use[2])
+	if st := v.normal(); st != "" {
+		text += ", as before " + st
+	}
 	if n := v.ends[lost]; n > 0 {
 		text += fmt.Sprintf(", %d leases lost", n)
 	}
@@ -140,6 +146,19 @@ func (v *verdict) line() string {
 		text += ", " + strings.Join(v.notes, ", ")
 	}
 	return text
+}
+
+// normal says how soon things were as before.
+func (v *verdict) normal() string {
+	switch {
+	case v.play.fault == nil:
+		return ""
+	case !v.recovered:
+		return "not again"
+	case v.recovery < 100*time.Millisecond:
+		return "at once"
+	}
+	return fmt.Sprintf("after %.1f s", v.recovery.Seconds())
 }
 
 // back says after how long a dead worker's slots were in use again.
