@@ -49,6 +49,11 @@ func (h holding) are(slots []Slot) {
 		s.state = slotGone
 	}
 	h.add(slots)
+	for _, s := range slots {
+		if known := h[s.Number]; known != nil && known.fence == s.Fence {
+			known.state = slotHere // also if we had it before, or gave it back in vain
+		}
+	}
 }
 
 // adopt takes over what another ledger counts as ours, and returns how much of that is:

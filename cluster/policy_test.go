@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,12 +39,13 @@ func TestRC19StoreAwayMidway(t *testing.T) {
 		cluster.Closed: {"closed", 0, forebay.RejectedStore},
 		cluster.Open:   {"open", 10, forebay.RejectedTimeout},
 	} {
-		for _, absent := range absences {
-			t.Run(want.mode+"/"+absent.name, func(t *testing.T) {
+		for i, absent := range slices.Concat(absences, absences) {
+			numbered := i >= len(absences)
+			t.Run(fmt.Sprintf("%s/%s/numbered=%t", want.mode, absent.name, numbered), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newRig(t, 10)
 					r.config.MaxWait = 500 * time.Millisecond
-					r.terms.WhenAway = policy
+					r.terms.WhenAway, r.terms.Fenced = policy, numbered
 					a, b := r.join(), r.join()
 					time.Sleep(15 * time.Second) // both know of each other
 					kept := a.take(4)

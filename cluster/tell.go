@@ -57,8 +57,9 @@ func (l *loan) giveBack(now time.Time, v feed.View) {
 		l.take(v.Slots - v.InFlight)
 	case l.alone && !l.learns:
 		l.unreturn(maxUnits)
-		l.returned += uint64(max(0, l.held()-l.needs(v)))
-		l.slots.move(slotHere, slotBack, l.held()-l.needs(v))
+		n := max(0, l.held()-l.needs(v))
+		l.returned += uint64(n)
+		l.slots.move(slotHere, slotBack, n)
 	case l.keeps():
 		l.unreturn(maxUnits)
 		l.relend()
