@@ -50,7 +50,7 @@ check: format vet staticcheck race alone cross ## Before you hand in: format, ve
 .PHONY: setup
 setup: ## Download what the modules and the checks need; Debian's servers if we may
 	@scripts/servers
-	$(call each,$(GO) mod download)
+	$(call each,$(GO) list -deps -test ./... >/dev/null)
 	@echo "== $(STATICCHECK)"; $(GO) run $(STATICCHECK) -version
 
 .PHONY: format

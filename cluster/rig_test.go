@@ -35,7 +35,7 @@ func (r *recorder) enter(who string, cost int) {
 	r.running += cost
 	r.peak = max(r.peak, r.running)
 	if r.running > r.limit && len(r.overs) < 10 {
-		r.overs = append(r.overs, fmt.Sprintf("%v %s starts, and %d run where %d may", time.Now().Sub(bubbleStart), who, r.running, r.limit))
+		r.overs = append(r.overs, fmt.Sprintf("%v %s starts, and %d run where %d may", time.Since(bubbleStart), who, r.running, r.limit))
 	}
 }
 

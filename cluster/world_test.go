@@ -20,7 +20,6 @@ type world struct {
 	promoted bool    // it was a replica before
 	frozen   int64   // until then it takes no step
 	restore  func()  // an earlier state
-	ran      bool    // a server of today knows nothing of a loss
 
 	peers    []*peer
 	born     int

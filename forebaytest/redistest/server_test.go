@@ -153,7 +153,7 @@ func TestClock(t *testing.T) {
 	ahead := func() time.Duration {
 		answer, _ := s.Must("TIME").([]any)
 		seconds, _ := strconv.ParseInt(answer[0].(string), 10, 64)
-		return time.Unix(seconds, 0).Sub(time.Now()).Round(time.Minute)
+		return time.Until(time.Unix(seconds, 0)).Round(time.Minute)
 	}
 	for _, step := range []struct {
 		offset string
