@@ -94,6 +94,12 @@ func acquireAll(ctx context.Context, gates []*Gate, call Call) (Lease, error) {
 	if len(links) == 0 {
 		return Lease{}, gates[0].settings.Load().ended(ctx)
 	}
+	for _, l := range links {
+		if g := l.slot.gate; g.cluster != nil && l.lost() { // while the call waited for the others
+			unwind(links)
+			return Lease{}, g.refuseLate(ctx, g.settings.Load(), &call, admit.Store, waited)
+		}
+	}
 	first.waited = waited
 	l := links[0].chain(links[1:])
 	l.slot.gate.acceptChain(&call, first, l)

@@ -88,7 +88,7 @@ type notices struct {
 func (g *Gate) noticesLocked() (n notices) {
 	c, m := g.cluster, g.machine
 	n.ends, c.ends = c.ends, nil
-	if c.attached && !c.poked && (c.notify || m.Back() > 0 || m.Waiting() > 0 && m.Joined() > c.looked) {
+	if c.attached && !c.poked && (c.notify || m.Back() > 0 || m.Joined() > c.looked) {
 		c.poked, c.notify = true, false
 		n.poke = c.supplier
 	}

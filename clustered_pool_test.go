@@ -289,7 +289,7 @@ func (p *pool) enter(l Lease, cost int) (leave func()) {
 	p.inside[l] = cost
 	units, numbers := 0, map[int]bool{}
 	for l, cost := range p.inside {
-		if l.isLost() {
+		if isLost(l) {
 			continue
 		}
 		units += cost
@@ -303,7 +303,7 @@ func (p *pool) enter(l Lease, cost int) (leave func()) {
 	if lent := p.limit - len(p.free); units > lent {
 		p.t.Errorf("%d units run, %d are lent", units, lent)
 	}
-	if n := len(l.Fences()); p.fenced && n != cost && !l.isLost() && p.alone == 0 {
+	if n := len(l.Fences()); p.fenced && n != cost && !isLost(l) && p.alone == 0 {
 		p.t.Errorf("a lease of %d units has %d numbers", cost, n)
 	}
 	return func() {
@@ -313,7 +313,8 @@ func (p *pool) enter(l Lease, cost int) (leave func()) {
 	}
 }
 
-func (l Lease) isLost() bool {
+// isLost is [Lease.lost] without an end to what is lent.
+func isLost(l Lease) bool {
 	g := l.slot.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()

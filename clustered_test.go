@@ -111,6 +111,24 @@ type calm struct{}
 
 func (calm) Observe(o *Observation) int { return o.Limit }
 
+// hasty is a source that speaks before it has heard who listens.
+type hasty struct{ source }
+
+func (h *hasty) Attach(g feed.Gate) (feed.Supplier, error) {
+	g.Alone(feed.Alone{Slots: 1})
+	g.Renew(time.Now().Add(-1))
+	g.Lend(1, nil) // finds that the time is over, which the supplier is to be told
+	return h.source.Attach(g)
+}
+
+func TestSourceSpeaksAsItIsAttached(t *testing.T) {
+	h := &hasty{}
+	gateOf(t, Config{MaxInFlight: 1, Cluster: h})
+	if h.pokes != 1 {
+		t.Errorf("%d pokes", h.pokes)
+	}
+}
+
 // The supplier is told once that there is something to see, until it looks.
 func TestPokes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

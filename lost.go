@@ -68,6 +68,15 @@ func (l Lease) whenLost(end context.CancelCauseFunc) (stop func()) {
 	}
 }
 
+// lost reports whether the lease of a gate with a cluster is lost.
+func (l Lease) lost() bool {
+	g := l.slot.gate
+	g.lock()
+	defer g.unlock()
+	g.overLocked(clock())
+	return l.slot.lost >= generationOf(l.word)
+}
+
 // loseLocked notes that every lease that is out is lost.
 func (g *Gate) loseLocked() {
 	g.slots.outLocked(func(sl *slot) { sl.lost = generationOf(sl.word.Load()) })

@@ -135,6 +135,37 @@ func TestChainLeaseContext(t *testing.T) {
 	}
 }
 
+// A chain whose first slot is lost while it waits for the next does not run.
+func TestChainLosesALink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := clusteredOf(t, Config{Name: "g", MaxInFlight: 2, MaxWait: time.Hour}, 2)
+		local := gateOf(t, Config{Name: "local", MaxInFlight: 1, MaxWait: time.Hour})
+		c, err := NewChain(g, local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, end := range map[string]func(){"withdrawn": s.Lapse, "suspended": func() { suspend(g) }} {
+			held := take(t, local, 1)
+			out := make(chan error)
+			go func() {
+				_, err := c.Acquire(context.Background(), Call{})
+				out <- err
+			}()
+			synctest.Wait()
+			end()
+			held.Release()
+			var rejected *RejectedError
+			if err := <-out; !errors.As(err, &rejected) || rejected.Decision() != RejectedStore || rejected.Gate() != g {
+				t.Errorf("%s: %v", name, err)
+			}
+			s.Renew(time.Now().Add(time.Hour))
+			s.Lend(2, nil)
+		}
+		shows(t, local, "0/1, accepted 2")
+		shows(t, g, "0/2, store 2")
+	})
+}
+
 // CancelLost ends what runs behind the gate, and without it nothing does.
 func TestCancelLost(t *testing.T) {
 	for _, cancels := range []bool{true, false} {

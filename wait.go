@@ -69,8 +69,13 @@ func (g *Gate) refusal(ctx context.Context, s *settings, call *Call, ans answer)
 // turnAway decides a call whose context had ended before it arrived, here or at a
 // later gate of its chain.
 func (g *Gate) turnAway(ctx context.Context, s *settings, call *Call, waited time.Duration) error {
+	return g.refuseLate(ctx, s, call, leaveVerdict(ctx), waited)
+}
+
+// refuseLate gives a call a decision that its arrival at the gate did not.
+func (g *Gate) refuseLate(ctx context.Context, s *settings, call *Call, v admit.Verdict, waited time.Duration) error {
 	now := clock()
-	ans := answer{verdict: leaveVerdict(ctx), at: now, waited: waited}
+	ans := answer{verdict: v, at: now, waited: waited}
 	g.lock()
 	g.machine.Count(now, ans.verdict)
 	ans.gauge = g.machine.Gauge()
