@@ -112,169 +112,10 @@ type calm struct{}
 func (calm) Observe(o *Observation) int { return o.Limit }
 
 // hasty is a source that speaks before it has heard who listens.
-type hasty struct{ source }
-
-func (h *hasty) Attach(g feed.Gate) (feed.Supplier, error) {
-	g.Alone(feed.Alone{Slots: 1})
-	g.Renew(time.Now().Add(-1))
-	g.Lend(1, nil) // finds that the time is over, which the supplier is to be told
-	return h.source.Attach(g)
-}
-
-func TestSourceSpeaksAsItIsAttached(t *testing.T) {
-	h := &hasty{}
-	gateOf(t, Config{MaxInFlight: 1, Cluster: h})
-	if h.pokes != 1 {
-		t.Errorf("%d pokes", h.pokes)
-	}
-}
-
 // The supplier is told once that there is something to see, until it looks.
-func TestPokes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, s := clusteredOf(t, Config{MaxInFlight: 4, MaxWait: time.Second}, 1)
-		poked := func(want int, after string) {
-			t.Helper()
-			if s.pokes != want {
-				t.Errorf("%d pokes after %s, want %d", s.pokes, after, want)
-			}
-			s.pokes = 0
-		}
-		poked(0, "nothing")
-		l := take(t, g, 1)
-		poked(0, "a call that found its slot here")
-		a, b := waits(g, Call{}), waits(g, Call{})
-		poked(1, "two calls without")
-		s.Look(0, 9)
-		l.Release()
-		poked(0, "a slot that went to the next one here")
-		s.Return(true)
-		(<-a).(Lease).Release()
-		poked(1, "a slot that goes back")
-		if v := s.Look(2, 9); v.Back != 1 || v.Slots != 0 {
-			t.Errorf("%+v", v)
-		}
-		waits(g, Call{})
-		poked(1, "one more without")
-		s.Look(2, 0)
-		poked(1, "a call that found no room in the view")
-		s.Look(3, 1)
-		s.Renew(time.Now().Add(-1))
-		waits(g, Call{})
-		poked(1, "a call after the end")
-		if len(b) > 0 {
-			t.Error("a call runs that has no slot")
-		}
-	})
-}
-
 // The view has the line by numbers: what arrived, and what still stands.
-func TestLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, s := clusteredOf(t, Config{MaxInFlight: 9, MaxWait: time.Second}, 1)
-		held := take(t, g, 1)
-		ctx, leave := context.WithCancel(context.Background())
-		for i, cost := range []int{1, 1, 2, 1, 1} {
-			c := context.Background()
-			if i == 1 || i == 3 {
-				c = ctx
-			}
-			go func() { _, _ = g.Acquire(c, Call{Cost: cost}) }()
-			synctest.Wait()
-		}
-		go g.TryAcquire(Call{})
-		synctest.Wait()
-		want := feed.View{
-			Slots: 1, InFlight: 1, Waiting: 6, Granted: 1, Peak: 1,
-			Arrived: []feed.Run{{First: 1, Calls: 2, Cost: 1}, {First: 3, Calls: 1, Cost: 2}, {First: 4, Calls: 2, Cost: 1}, {First: 6, Calls: 1, Cost: 1, Ask: true}},
-		}
-		if v := s.Look(0, 9); !reflect.DeepEqual(v, want) {
-			t.Errorf("%+v\nwant %+v", v, want)
-		}
-		want.Arrived = want.Arrived[:2]
-		if v := s.Look(0, 2); !reflect.DeepEqual(v, want) {
-			t.Errorf("%+v\nwant %+v", v, want)
-		}
-		leave()
-		synctest.Wait()
-		want.Waiting, want.Arrived = 4, []feed.Run{{First: 6, Calls: 1, Cost: 1, Ask: true}}
-		want.Standing = []feed.Span{{First: 1, Last: 1}, {First: 3, Last: 3}, {First: 5, Last: 5}}
-		if v := s.Look(5, 9); !reflect.DeepEqual(v, want) {
-			t.Errorf("%+v\nwant %+v", v, want)
-		}
-		want.Standing = []feed.Span{{First: 1, Last: 1}, {First: 3, Last: 5}}
-		if v := s.Look(5, 2); !reflect.DeepEqual(v, want) {
-			t.Errorf("%+v\nwant %+v", v, want)
-		}
-		s.Renumber()
-		want.Standing = nil
-		want.Arrived = []feed.Run{{First: 7, Calls: 1, Cost: 1}, {First: 8, Calls: 1, Cost: 2}, {First: 9, Calls: 1, Cost: 1}, {First: 10, Calls: 1, Cost: 1, Ask: true}}
-		if v := s.Look(6, 9); !reflect.DeepEqual(v, want) {
-			t.Errorf("%+v\nwant %+v", v, want)
-		}
-		held.Release()
-	})
-}
-
 // The peak counts what ran between two looks, whoever counted it.
-func TestPeak(t *testing.T) {
-	g, s := clusteredOf(t, Config{MaxInFlight: 9}, 9)
-	for range 3 {
-		a, b := take(t, g, 1), take(t, g, 3)
-		a.Release()
-		b.Release()
-		if v := s.Look(0, 9); v.Peak != 4 {
-			t.Errorf("%+v", v)
-		}
-		if v := s.Look(0, 9); v.Peak != 0 {
-			t.Errorf("%+v", v)
-		}
-	}
-	var leases []Lease
-	for range 5 {
-		leases = append(leases, take(t, g, 1))
-	}
-	for _, l := range leases {
-		l.Release()
-	}
-	if v := s.Look(0, 9); v.Peak != 4 && v.Peak != 5 { // the first was given by the machine
-		t.Errorf("%+v", v)
-	}
-}
-
 // The view says how long the oldest call runs, looked up now and then.
-func TestLookForTheOldest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, s := clusteredOf(t, Config{MaxInFlight: 9, Track: true}, 9)
-		oldest := func(want time.Duration) {
-			t.Helper()
-			if v := s.Look(0, 9); v.Oldest != want {
-				t.Errorf("the oldest runs for %v, want %v", v.Oldest, want)
-			}
-		}
-		oldest(0)
-		time.Sleep(99 * time.Millisecond)
-		oldest(0)
-		time.Sleep(time.Second)
-		l := take(t, g, 1)
-		time.Sleep(time.Second)
-		oldest(time.Second)
-		time.Sleep(99 * time.Millisecond)
-		oldest(1099 * time.Millisecond)
-		l.Release()
-		oldest(1099 * time.Millisecond)
-		time.Sleep(time.Millisecond)
-		oldest(0)
-
-		untracked, s := clusteredOf(t, Config{MaxInFlight: 9}, 9)
-		take(t, untracked, 1)
-		time.Sleep(time.Second)
-		if v := s.Look(0, 9); v.Oldest != 0 {
-			t.Errorf("the oldest of a gate that does not track runs for %v", v.Oldest)
-		}
-	})
-}
-
 // Who may not wait asks; the answer, or that none comes, is the decision.
 func TestAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -325,22 +166,40 @@ func TestChainAsks(t *testing.T) {
 	})
 }
 
+// joined returns a call that has joined the line and does not look up yet.
+func joined(g *Gate, ctx context.Context) *waiting {
+	w := &waiting{woken: make(chan struct{}, 1), gone: ctx.Done()}
+	w.Owner = w
+	now, a := clock(), admit.Arrival{Cost: 1}
+	g.lock()
+	g.machine.Arrive(now, a)
+	g.machine.Join(now, a, &w.Waiter)
+	g.unlock()
+	return w
+}
+
+// A grant whose slot is withdrawn before its caller has looked up is none.
+func TestGrantMeetsLapse(t *testing.T) {
+	g, s := clusteredOf(t, Config{MaxInFlight: 1, MaxWait: time.Hour}, 0)
+	ctx := context.Background()
+	w := joined(g, ctx)
+	s.Lend(1, nil)
+	s.Lapse()
+	if ans := g.wait(ctx, w, clock()); ans.verdict != admit.Store {
+		t.Errorf("%v", ans.verdict)
+	}
+	shows(t, g, "0/1, store 1")
+}
+
 // A grant that comes as its caller leaves goes back to the ledger while others wait.
 func TestGrantMeetsLeaver(t *testing.T) {
 	g, s := clusteredOf(t, Config{MaxInFlight: 1, MaxWait: time.Hour}, 0)
 	s.Return(true)
 	ctx, leave := context.WithCancel(context.Background())
-	w := &waiting{woken: make(chan struct{}, 1), gone: ctx.Done()}
-	w.Owner = w
-	now := clock()
-	g.lock()
-	a := admit.Arrival{Cost: 1}
-	g.machine.Arrive(now, a)
-	g.machine.Join(now, a, &w.Waiter)
-	g.unlock()
+	w := joined(g, ctx)
 	s.Lend(1, nil)
 	leave()
-	if ans := g.wait(ctx, w, now); ans.verdict != admit.Canceled {
+	if ans := g.wait(ctx, w, clock()); ans.verdict != admit.Canceled {
 		t.Errorf("%v", ans.verdict)
 	}
 	if v := s.Look(1, 9); v.Back != 1 || v.InFlight != 0 || s.pokes == 0 {
