@@ -64,6 +64,7 @@ type stage struct {
 	bound         bound    // the limit
 	allowed       []excess // units above it that this scenario must bear
 	remarks       []string
+	ahead         int   // of a storm: by how many seconds the server's clock is
 	silenced      []int // workers that are cut off; nil: all
 	victim        int   // the worker that is killed or stopped, -1 if none is
 	story         *story
