@@ -84,8 +84,9 @@ func (v *verdict) wrong() (all []string) {
 	if v.repeated > 0 {
 		all = append(all, fmt.Sprintf("%d calls were decided twice", v.repeated))
 	}
-	if n := len(v.overdue); n > 0 {
-		w := worst(v.overdue)
+	// What the scheduler of a busy machine adds is not all seen by timers.
+	if w := worst(v.overdue); w.by > allowance {
+		n := len(v.overdue)
 		all = append(all, fmt.Sprintf("%d calls waited longer than their patience and %v: one of worker %d waited %v of %v, began %v after the fault, and was %v",
 			n, allowance, w.worker, w.to.since(w.from), w.patience, w.from.since(v.struck), w.how))
 	}
