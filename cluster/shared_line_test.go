@@ -15,7 +15,7 @@ import (
 )
 
 // queue has calls join the line, one each millisecond, at instances in turn, and returns
-// when each was let in; each runs for a time.
+// when each was let in; each runs for a time. It runs in a bubble.
 func (r *rig) queue(n int, cost func(i int) int, runs time.Duration) (order func() []time.Time) {
 	var mu sync.Mutex
 	served := make([]time.Time, n)
