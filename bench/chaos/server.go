@@ -156,14 +156,3 @@ func faketime() string {
 	}
 	return ""
 }
-
-// uptime returns for how long the server says that it runs, in whole seconds.
-func (s *server) uptime() (int, error) {
-	info, err := ask(s.addr(), "INFO", "server")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(info, "uptime_in_seconds:")
-	digits, _, _ := strings.Cut(rest, "\r\n")
-	return strconv.Atoi(digits)
-}
