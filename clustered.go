@@ -34,7 +34,7 @@ type clustered struct {
 
 // attach has the gate fed by a source.
 func (g *Gate) attach(source feed.Source) error {
-	c := &clustered{over: true}
+	c := &clustered{over: true, watched: map[*watched]struct{}{}}
 	c.term.Store(termOver)
 	g.cluster = c
 	g.machine.Expire(clock())

@@ -289,7 +289,7 @@ func (p *pool) enter(l Lease, cost int) (leave func()) {
 	p.inside[l] = cost
 	units, numbers := 0, map[int]bool{}
 	for l, cost := range p.inside {
-		if isLost(l) {
+		if l.lost() {
 			continue
 		}
 		units += cost
@@ -303,7 +303,7 @@ func (p *pool) enter(l Lease, cost int) (leave func()) {
 	if lent := p.limit - len(p.free); units > lent {
 		p.t.Errorf("%d units run, %d are lent", units, lent)
 	}
-	if n := len(l.Fences()); p.fenced && n != cost && !isLost(l) && p.alone == 0 {
+	if n := len(l.Fences()); p.fenced && n != cost && !l.lost() && p.alone == 0 {
 		p.t.Errorf("a lease of %d units has %d numbers", cost, n)
 	}
 	return func() {
@@ -311,14 +311,6 @@ func (p *pool) enter(l Lease, cost int) (leave func()) {
 		defer p.mu.Unlock()
 		delete(p.inside, l)
 	}
-}
-
-// isLost is [Lease.lost] without an end to what is lent.
-func isLost(l Lease) bool {
-	g := l.slot.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return l.slot.lost >= generationOf(l.word)
 }
 
 // whole checks that every slot is back, once nobody runs.

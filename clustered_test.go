@@ -180,15 +180,25 @@ func joined(g *Gate, ctx context.Context) *waiting {
 
 // A grant whose slot is withdrawn before its caller has looked up is none.
 func TestGrantMeetsLapse(t *testing.T) {
-	g, s := clusteredOf(t, Config{MaxInFlight: 1, MaxWait: time.Hour}, 0)
-	ctx := context.Background()
-	w := joined(g, ctx)
-	s.Lend(1, nil)
-	s.Lapse()
-	if ans := g.wait(ctx, w, clock()); ans.verdict != admit.Store {
-		t.Errorf("%v", ans.verdict)
+	for name, meets := range map[string]func(s *source){
+		"lapse": func(s *source) {
+			s.Lend(1, nil)
+			s.Lapse()
+		},
+		"together without a term": func(s *source) {
+			s.Alone(feed.Alone{Slots: 1})
+			s.Together()
+		},
+	} {
+		g, s := clusteredOf(t, Config{MaxInFlight: 1, MaxWait: time.Hour}, 0)
+		ctx := context.Background()
+		w := joined(g, ctx)
+		meets(s)
+		if ans := g.wait(ctx, w, clock()); ans.verdict != admit.Store {
+			t.Errorf("%s: %v", name, ans.verdict)
+		}
+		shows(t, g, "0/1, store 1")
 	}
-	shows(t, g, "0/1, store 1")
 }
 
 // A grant that comes as its caller leaves goes back to the ledger while others wait.
@@ -235,6 +245,9 @@ func TestAlone(t *testing.T) {
 			l.Release()
 		}
 		shows(t, g, "0/4, accepted 3, store 3")
+		if n := g.Stats().Granted; n != 3 {
+			t.Errorf("%d leases were given to 3 calls", n)
+		}
 	})
 }
 

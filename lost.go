@@ -49,21 +49,17 @@ type watched struct {
 func (l Lease) whenLost(end context.CancelCauseFunc) (stop func()) {
 	g := l.slot.gate
 	w := &watched{l, end}
-	g.lock()
-	c := g.cluster
-	g.overLocked(clock())
-	if lost := l.slot.lost >= generationOf(l.word); lost && l.Live() {
-		c.ends = append(c.ends, end)
-	} else if !lost {
-		if c.watched == nil {
-			c.watched = map[*watched]struct{}{}
-		}
-		c.watched[w] = struct{}{}
+	g.noticeEnd()
+	g.mu.Lock() // not more: what is lent to callers stays lent
+	g.cluster.watched[w] = struct{}{}
+	lost := l.lostLocked()
+	g.mu.Unlock()
+	if lost {
+		end(ErrLeaseLost)
 	}
-	g.unlock()
 	return func() {
 		g.mu.Lock()
-		delete(c.watched, w)
+		delete(g.cluster.watched, w)
 		g.mu.Unlock()
 	}
 }
@@ -71,10 +67,21 @@ func (l Lease) whenLost(end context.CancelCauseFunc) (stop func()) {
 // lost reports whether the lease of a gate with a cluster is lost.
 func (l Lease) lost() bool {
 	g := l.slot.gate
-	g.lock()
-	defer g.unlock()
-	g.overLocked(clock())
-	return l.slot.lost >= generationOf(l.word)
+	g.noticeEnd()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return l.lostLocked()
+}
+
+func (l Lease) lostLocked() bool { return l.slot.lost >= generationOf(l.word) }
+
+// noticeEnd has the gate know that its term is over, if it is.
+func (g *Gate) noticeEnd() {
+	if g.cluster.ended() {
+		g.lock()
+		g.overLocked(clock())
+		g.unlock()
+	}
 }
 
 // loseLocked notes that every lease that is out is lost.
@@ -84,7 +91,6 @@ func (g *Gate) loseLocked() {
 	for w := range c.watched {
 		if w.lease.Live() {
 			c.ends = append(c.ends, w.end)
-			delete(c.watched, w)
 		}
 	}
 }

@@ -91,6 +91,16 @@ func TestLeaseContext(t *testing.T) {
 	}
 }
 
+// Who asks after the end is told so, although nobody has noticed it before.
+func TestLeaseContextAfterTheEnd(t *testing.T) {
+	g, _ := clusteredOf(t, Config{MaxInFlight: 1}, 1)
+	l := take(t, g, 1)
+	suspend(g)
+	if lostCause(t, l) != ErrLeaseLost {
+		t.Error("the context goes on")
+	}
+}
+
 // Leases that cannot be lost have contexts that end with their parents only.
 func TestLeaseContextWithoutCluster(t *testing.T) {
 	g := gateOf(t, Config{MaxInFlight: 1})
@@ -202,6 +212,11 @@ func TestNobodyStartsAfterTheEnd(t *testing.T) {
 	ends := map[string]func(g *Gate, s *source){
 		"over":      func(_ *Gate, s *source) { s.Renew(time.Now()) },
 		"suspended": func(g *Gate, _ *source) { suspend(g) },
+		"over, and the wall clock set back": func(g *Gate, s *source) {
+			end := termUntil(time.Now())
+			end.wall += int64(time.Hour)
+			g.cluster.term.Store(end)
+		},
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -364,5 +379,9 @@ func TestFencesOfLostLeases(t *testing.T) {
 	alone.Release()
 	if len(g.cluster.free) != 2 {
 		t.Errorf("%v are free", g.cluster.free)
+	}
+	s.Renew(time.Now().Add(time.Hour))
+	if f := take(t, g, 2).Fences(); len(f) != 2 {
+		t.Errorf("together again: %v", f)
 	}
 }
