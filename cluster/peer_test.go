@@ -15,6 +15,7 @@ type peer struct {
 	silent  int64   // until then it is frozen
 	dead    bool
 	leaving bool
+	left    bool // it has said so
 	ears    bool // it hears what is published
 
 	number             uint64
@@ -152,6 +153,7 @@ func (p *peer) request() *Request {
 			r.Arrived = append(r.Arrived, Run{First: c.number, Calls: 1, Cost: c.cost, Ask: c.ask})
 		}
 	}
+	p.left = p.left || r.Leaving
 	p.out, p.sentAt, p.wants, p.nextAt = r, p.now(), false, p.now()+p.beat()
 	return r
 }
@@ -267,7 +269,7 @@ func (p *peer) hears(m Message) {
 	}
 	switch news.Kind {
 	case 'g':
-		if p.out != nil && p.out.Leaving {
+		if p.left {
 			return // what it has not heard of is not its own any more
 		}
 		if news.Epoch == p.epoch && news.Granted > p.granted {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -94,9 +93,6 @@ func (w *twins) exchange(f facts, r *Request) (Reply, []Message) {
 	w.steps++
 	before := w.checks.before(&w.l, r)
 	reply, told := w.l.Exchange(f.server(r.Key), r)
-	if os.Getenv("TRACE") != "" {
-		fmt.Printf("%d %v\n   %+v\n   -> %+v\n   %v\n", w.steps, f, *r, reply, told)
-	}
 	if wrong := w.checks.after(before, &w.l, r, &reply); wrong != "" {
 		w.t.Fatalf("%s, in step %d, after %+v, %v\nreply %+v\n%s", wrong, w.steps, *r, f, reply, dump(w.l.Fields()))
 	}

@@ -336,7 +336,7 @@ func (r *reader) shownNews(told []Message) (s string) {
 				s += ", " + shownSlot(slot)
 			}
 		case 'e':
-			s += fmt.Sprintf("epoch +%d", news.Epoch-1_700_000_000_000)
+			s += fmt.Sprintf("epoch %+d", int64(news.Epoch)-1_700_000_000_000)
 		case 'c':
 			s += "contended"
 		case 'n':

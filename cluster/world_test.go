@@ -64,6 +64,9 @@ func newWorld(w *twins, d dice) *world {
 }
 
 func (w *world) join() {
+	if len(w.peers) >= 12 {
+		return
+	}
 	w.born++
 	w.peers = append(w.peers, &peer{
 		w: w, name: "p" + strconv.Itoa(w.born), rate: 0.97 + float64(w.IntN(7))/100,
@@ -235,6 +238,7 @@ func (w *world) happens() {
 	case 6: // FLUSHALL, DEL, eviction
 		if !w.deaf {
 			w.wipe()
+			w.newcomer()
 		}
 	case 7:
 		w.spoil(w.IntN(6))
@@ -242,6 +246,7 @@ func (w *world) happens() {
 		w.wipe()
 		w.another(false)
 		w.started = w.now
+		w.newcomer()
 	case 9:
 		w.restore = w.copyOf()
 	case 10: // a replica that is behind takes over
@@ -265,6 +270,17 @@ func (w *world) happens() {
 	case 13:
 		w.join()
 	}
+}
+
+// newcomer is the first to speak for a while: it knows of nothing.
+func (w *world) newcomer() {
+	if chance(w, 2) {
+		return
+	}
+	for _, p := range w.peers {
+		p.silent = w.now + int64(w.IntN(int(w.lease.Milliseconds())/3))
+	}
+	w.join()
 }
 
 // another server answers from now on, and nobody is subscribed to it yet.
@@ -325,7 +341,7 @@ func (w *world) settle() {
 		}
 		return n
 	}
-	for range 3000 {
+	for range 2000 + 50*waits() {
 		if waits() == 0 {
 			return
 		}
