@@ -152,6 +152,7 @@ func underFault(t *testing.T, f fault, seed uint64) {
 	if f.parts {
 		r.terms.WhenAway = cluster.Closed
 	}
+	r.terms.Fenced = seed%2 == 0
 	r.store.Replicate(400 * time.Millisecond)
 	for range 4 {
 		r.joinAndWork()
@@ -202,6 +203,7 @@ func playHistory(t *testing.T, seed uint64) {
 	}
 	r.each, r.holds, r.pauses = 1+dice.IntN(8), time.Duration(1+dice.IntN(50))*time.Millisecond, time.Duration(1+dice.IntN(20))*time.Millisecond
 	r.terms.WhenAway = []cluster.Policy{cluster.Closed, cluster.Share}[dice.IntN(2)]
+	r.terms.Fenced = dice.IntN(3) == 0
 	r.store.Replicate(400 * time.Millisecond)
 	for range 1 + dice.IntN(5) {
 		r.joinAndWork()
@@ -229,7 +231,7 @@ func playHistory(t *testing.T, seed uint64) {
 		t.Errorf("nothing is served any more: %v", r.rec.decided)
 	}
 	r.halt()
-	t.Logf("limit %d, patience %v, %d×%d workers, %v and %v: %d served, %d lost, %v", r.config.MaxInFlight, r.config.MaxWait,
+	t.Logf("%+v, limit %d, patience %v, %d×%d workers, %v and %v: %d served, %d lost, %v", r.terms, r.config.MaxInFlight, r.config.MaxWait,
 		len(r.instances), r.each, r.holds, r.pauses, r.rec.served, r.rec.lost, r.rec.decided)
 	r.rec.check(t)
 	if t.Failed() {

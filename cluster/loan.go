@@ -171,7 +171,11 @@ func (l *loan) regularly() time.Time {
 	if l.learns && (l.alone || l.view.Waiting > 0) {
 		at = earlier(at, later(l.learnt, soonest))
 	}
-	if l.alone && !l.rejoin.IsZero() {
+	switch {
+	case !l.alone || l.rejoin.IsZero():
+	case l.held() < l.needs(l.view): // what it uses is to be known before the others lend it
+		at = earlier(at, soonest)
+	default:
 		at = earlier(at, later(l.rejoin, soonest))
 	}
 	return at

@@ -25,6 +25,8 @@ type recorder struct {
 	overs    []string
 	decided  map[forebay.Decision]int
 	lost     int
+	holders  map[int]string // by number, of a fenced gate
+	highest  map[int]uint64 // fences, by number
 	tooLong  []string
 	lastDone time.Time
 }
@@ -36,6 +38,36 @@ func (r *recorder) enter(who string, cost int) {
 	r.peak = max(r.peak, r.running)
 	if r.running > r.limit && len(r.overs) < 10 {
 		r.overs = append(r.overs, fmt.Sprintf("%v %s starts, and %d run where %d may", time.Since(bubbleStart), who, r.running, r.limit))
+	}
+}
+
+// number notes who works under which numbers. A resource would let it, and nobody else
+// does at the same time.
+func (r *recorder) number(who string, fences []forebay.Fence, cost int, all bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.holders == nil {
+		r.holders, r.highest = map[int]string{}, map[int]uint64{}
+	}
+	if all && len(fences) != cost {
+		r.overs = append(r.overs, fmt.Sprintf("%s runs %d units under the numbers %v", who, cost, fences))
+	}
+	for _, f := range fences {
+		if other := r.holders[f.Number]; other != "" {
+			r.overs = append(r.overs, fmt.Sprintf("%v %s has number %d, as %s", time.Since(bubbleStart), who, f.Number, other))
+		}
+		if f.Fence < r.highest[f.Number] {
+			r.overs = append(r.overs, fmt.Sprintf("%v %s has fence %d of number %d, after %d", time.Since(bubbleStart), who, f.Fence, f.Number, r.highest[f.Number]))
+		}
+		r.holders[f.Number], r.highest[f.Number] = who, f.Fence
+	}
+}
+
+func (r *recorder) unnumber(fences []forebay.Fence) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range fences {
+		delete(r.holders, f.Number)
 	}
 }
 
@@ -254,6 +286,8 @@ func (in *instance) hold(l forebay.Lease, cost int, hold time.Duration) {
 	ctx, cancel := l.Context(context.Background())
 	defer cancel()
 	in.rec.enter(in.name, cost)
+	fences := l.Fences()
+	in.rec.number(in.name, fences, cost, in.terms.Fenced && in.terms.WhenAway == cluster.Closed)
 	lost := false
 	select {
 	case <-time.After(hold):
@@ -261,6 +295,7 @@ func (in *instance) hold(l forebay.Lease, cost int, hold time.Duration) {
 		lost = true
 	case <-in.dead:
 	}
+	in.rec.unnumber(fences)
 	in.rec.exit(cost, lost)
 	l.Release()
 }

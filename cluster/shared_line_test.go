@@ -14,8 +14,8 @@ import (
 	"example.com/forebay/forebaytest"
 )
 
-// queue has calls join the line, one each millisecond, at instances in turn, and returns
-// when each was let in; each runs for a time. It runs in a bubble.
+// queue has calls join the line in a bubble, one each millisecond, at instances in turn,
+// and returns when each was let in; each runs for a time.
 func (r *rig) queue(n int, cost func(i int) int, runs time.Duration) (order func() []time.Time) {
 	var mu sync.Mutex
 	served := make([]time.Time, n)
@@ -32,7 +32,7 @@ func (r *rig) queue(n int, cost func(i int) int, runs time.Duration) (order func
 			mu.Unlock()
 			in.hold(l, cost(i), runs)
 		})
-		time.Sleep(time.Millisecond) // in a bubble
+		time.Sleep(time.Millisecond)
 	}
 	return func() []time.Time {
 		mu.Lock()
@@ -61,10 +61,10 @@ func TestFirstInFirstOut(t *testing.T) {
 	})
 }
 
-// TestQU08DearCallsAreServed: a call that costs more than what is free is not overtaken,
+// TestDearCallsAreServed: a call that costs more than what is free is not overtaken,
 // neither starves the other, and units that do not suffice for it do not lie idle at the
 // instance that has it.
-func TestQU08DearCallsAreServed(t *testing.T) {
+func TestDearCallsAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 5)
 		r.config.MaxWait = time.Minute

@@ -57,9 +57,9 @@ func (l *loan) giveBack(now time.Time, v feed.View) {
 		l.take(v.Slots - v.InFlight)
 	case l.alone && !l.learns:
 		l.unreturn(maxUnits)
-		n := max(0, l.held()-l.needs(v))
-		l.returned += uint64(n)
-		l.slots.move(slotHere, slotBack, n)
+		surplus := max(0, l.held()-l.needs(v))
+		l.returned += uint64(surplus)
+		l.slots.move(slotHere, slotBack, surplus)
 	case l.keeps():
 		l.unreturn(maxUnits)
 		l.relend()

@@ -194,6 +194,9 @@ func (l *ledgers) failover() {
 	defer l.mu.Unlock()
 	l.followLocked()
 	l.byKey, l.behind = l.replica, nil
+	if l.byKey == nil {
+		l.byKey = map[string]*cluster.Ledger{}
+	}
 	l.replica = map[string]*cluster.Ledger{}
 	l.anotherLocked()
 }

@@ -141,6 +141,6 @@ func (s *Store) HideIdentity() { s.ledgers.hide() }
 // Replicate keeps a replica that is behind by lag, for [Store.Failover].
 func (s *Store) Replicate(lag time.Duration) { s.ledgers.replicate(lag) }
 
-// Failover puts the replica in the server's place: what it has not heard of is lost.
-// Subscriptions end.
+// Failover puts the replica in the server's place: what it has not heard of is lost;
+// without one, everything. Subscriptions end.
 func (s *Store) Failover() { s.ledgers.failover() }
