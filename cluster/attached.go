@@ -16,11 +16,8 @@ func (c *Cluster) Leave(gate string) {
 			continue
 		}
 		c.goroutines.Go(func() {
-			select {
-			case <-s.gone:
-				c.detach(s)
-			case <-s.done: // the cluster is closed
-			}
+			<-s.done // it has gone, or that is in vain, or the cluster is closed
+			c.detach(s)
 		})
 	}
 }
@@ -37,7 +34,6 @@ func (s *supplier) beginToLeave() (begun bool) {
 // detach forgets a gate that is gone.
 func (c *Cluster) detach(s *supplier) {
 	s.end()
-	<-s.done
 	c.mu.Lock()
 	c.suppliers = slices.DeleteFunc(slices.Clone(c.suppliers), func(other *supplier) bool { return other == s })
 	c.mu.Unlock()

@@ -108,9 +108,10 @@ func (c *Cluster) attach(g feed.Gate, t Terms) (feed.Supplier, error) {
 
 // Close gives everything back: nobody is let in from now on (forebay.RejectedStore), the
 // slots of calls that run go back as they end, and the others hear at once that this
-// process is gone. It returns when that is done, or when ctx ends: then with an error,
-// and what is still out is lent again once its lease is surely over. Drain the gates
-// before, if their calls should end well. A second Close waits for the same.
+// process is gone. It returns when that is done; or with an error when ctx ends, or when
+// nothing runs any more and the store is away: then what is still out is lent again once
+// its lease is surely over. Drain the gates before, if their calls should end well. A
+// second Close waits for the same.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -136,18 +137,27 @@ func (s *supplier) waitUntilGone(ctx context.Context) error {
 	case <-s.gone:
 		return nil
 	case <-ctx.Done():
-	case <-s.done: // it has gone, or another Close had less time
+	case <-s.done: // it has gone, or it is in vain
 	}
 	select {
 	case <-s.gone:
 		return nil
 	default:
+		return fmt.Errorf("cluster: gate %q has not given everything back: %w", s.gate, s.why(ctx))
 	}
-	why := context.Cause(ctx)
-	if why == nil {
-		why = errors.New("the time that it was given had ended before")
+}
+
+// why says what kept a gate from giving everything back.
+func (s *supplier) why(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.loan.store.open():
+		return errors.New("the store is away: " + s.loan.store.text)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
-	return fmt.Errorf("cluster: gate %q has not given everything back: %w", s.gate, why)
+	return errors.New("it had less time before")
 }
 
 // all returns the suppliers.

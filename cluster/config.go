@@ -9,8 +9,10 @@ type Policy uint8
 const (
 	// Share lets each instance use its share of the limit: the limit divided by the
 	// number of instances last known, rounded down, and at least Terms.MinShare. Who has
-	// not heard of any ledger yet knows of no others, and has MinShare. If everybody is
-	// cut off the limit holds.
+	// not heard of any ledger yet knows of no others, and has MinShare. Shares are used a
+	// lease after the store was first missed, when nobody can use the limit otherwise, and
+	// until a moment after it is back, when all have heard so. If everybody is cut off
+	// the limit holds; an instance that was idle notices as it is first needed.
 	Share Policy = iota
 	// Closed refuses everybody with forebay.RejectedStore. The limit always holds.
 	Closed

@@ -25,7 +25,7 @@
 //     forebay.Lease.Context). Work that goes on regardless runs besides the limit
 //     until it ends, and nothing else is let in for it meanwhile.
 //   - The clocks of two machines run at speeds that differ by less than a tenth, and
-//     the store's jumps ahead at most twice within a lease.
+//     the store's jumps ahead at most once within a lease.
 //   - There is one store at a time. Two Redis primaries are two stores.
 //   - While the store is away, [Closed] holds the limit always. [Share] holds it when
 //     everybody is cut off: not when only some are, which Terms.Withhold makes up for,

@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -133,7 +132,7 @@ func TestCloseInVain(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 			began := time.Now()
 			err := in.cluster.Close(ctx)
-			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 400*time.Millisecond {
+			if took := time.Since(began); err == nil || took > 400*time.Millisecond {
 				t.Errorf("%s: %v after %v", in.name, err, took)
 			}
 			cancel()

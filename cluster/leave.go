@@ -23,3 +23,7 @@ func (l *loan) goOnLeaving() {
 		l.poked = true
 	}
 }
+
+// inVain reports whether nothing is left to wait for but a store that is away: what it
+// counts as ours it lends again by itself.
+func (l *loan) inVain() bool { return l.leaving && l.view.InFlight == 0 && l.store.open() }

@@ -197,7 +197,9 @@ func (l *loan) beat() time.Duration {
 // part of the time that calls here take goes back together.
 func (l *loan) pace() time.Duration {
 	switch {
-	case l.alone && !l.leaving:
+	case l.leaving: // what cannot be given back yet is no reason to ask without end
+		return leaveBeat
+	case l.alone:
 		return alonePace
 	case !l.contended:
 		return 0

@@ -397,3 +397,35 @@ func TestSlowStore(t *testing.T) {
 		t.Errorf("%d are lent and %d run, of a share of 3", b.gate.lent, b.gate.running)
 	}
 }
+
+// TestLentBeforeTogether: who goes on alone has nothing lent while it does, and gets what
+// the ledger lends before it stops doing so.
+func TestLentBeforeTogether(t *testing.T) {
+	b := started(t, Terms{WhenAway: Open}, 3)
+	for range 2 {
+		b.asks()
+		b.now = b.now.Add(time.Second)
+		b.failed(b.now, errLostReply)
+	}
+	b.now = b.now.Add(time.Second)
+	b.gate.did = nil
+	b.step(b.now)
+	r := b.asks()
+	if r.Spare != 3 || r.Claim != 0 {
+		t.Errorf("wants %d, claims %d", r.Spare, r.Claim)
+	}
+	b.told(r, Reply{Epoch: 5, Granted: 9, Returned: 6, Lost: 3})
+	if want := "[lapse alone {Refuse:false Slots:10} lend 3 together answered 3]"; fmt.Sprint(b.gate.did) != want {
+		t.Errorf("did %v, want %s", b.gate.did, want)
+	}
+}
+
+// TestSubscribedLate: what was published before a subscription began is asked for.
+func TestSubscribedLate(t *testing.T) {
+	b := started(t, Terms{}, 1)
+	b.told(b.asks(), Reply{Epoch: 5, Granted: 1})
+	b.hearing(b.now, true)
+	if !b.poked {
+		t.Error("nothing is asked")
+	}
+}

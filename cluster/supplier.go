@@ -86,6 +86,9 @@ func (s *supplier) run(ctx context.Context) {
 	defer late.Stop()
 	for ctx.Err() == nil {
 		r, at := s.step()
+		if s.over() {
+			return
+		}
 		if r != nil {
 			late.Reset(keepAfter)
 			s.exchange(ctx, r)
@@ -116,6 +119,13 @@ func (s *supplier) step() (*Request, time.Time) {
 	l := s.loan
 	l.nudged = l.nudged || said
 	return l.step(clock())
+}
+
+// over reports whether a gate that leaves is done with the ledger.
+func (s *supplier) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loan.gone || s.loan.inVain()
 }
 
 func (s *supplier) said() {

@@ -53,13 +53,14 @@ func (l *loan) number() { l.me.Number++ }
 // is ours.
 func (l *loan) giveBack(now time.Time, v feed.View) {
 	switch {
-	case l.leaving, l.returns:
+	case l.leaving:
+		l.take(v.Slots - v.InFlight)
+		l.surrender(l.held() - l.lent)
+	case l.returns:
 		l.take(v.Slots - v.InFlight)
 	case l.alone && !l.learns:
 		l.unreturn(maxUnits)
-		surplus := max(0, l.held()-l.needs(v))
-		l.returned += uint64(surplus)
-		l.slots.move(slotHere, slotBack, surplus)
+		l.surrender(l.held() - l.needs(v))
 	case l.keeps():
 		l.unreturn(maxUnits)
 		l.relend()
@@ -67,6 +68,14 @@ func (l *loan) giveBack(now time.Time, v feed.View) {
 		// They do not fit in: a dear call at the head needs more than lies idle here, and
 		// gets all that it needs from the ledger at once, or never.
 		l.take(v.Slots - v.InFlight)
+	}
+}
+
+// surrender gives back n units that the gate does not have.
+func (l *loan) surrender(n int) {
+	if n > 0 {
+		l.returned += uint64(n)
+		l.slots.move(slotHere, slotBack, n)
 	}
 }
 
