@@ -16,6 +16,9 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 	l.acked = l.granted
 	l.acked = max(l.acked, rep.Granted)
 	l.until = l.sent.Add(l.me.Lease)
+	if l.exchanges > 1 && rep.Learning > 0 {
+		rep.Share = min(rep.Share, l.share) // not everybody has spoken
+	}
 	l.last, l.lastAt, l.share = rep, now, rep.Share
 	l.heard = max(l.heard, rep.Heard)
 	l.learns, l.learnt = rep.Learning > 0, now.Add(rep.Learning)

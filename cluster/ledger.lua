@@ -204,18 +204,18 @@ if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] 
   for _, name in ipairs(names) do
     local m = members[name]
     if not m then spoilt() end
-    local end1 = m[SEEN] + floor(m[LEASE] * 8 / 5)
-    local apart = m[WITHHOLD] > 0 and end1 + m[WITHHOLD] + floor(m[WITHHOLD] / 16) or 0
+    local ends = m[SEEN] + floor(m[LEASE] * 8 / 5)
+    local apart = m[WITHHOLD] > 0 and ends + m[WITHHOLD] + floor(m[WITHHOLD] / 16) or 0
     local forgotten = max(m[SEEN] + 15 * m[LEASE], apart)
     local leaves = leaving and newer and name == id
     local held = m[GRANTED] - m[RETURNED]
-    local up = m[FLAGS] >= 2
+    local away = m[FLAGS] >= 2
     local busy = held > 0 or m[STAND] > 0 or m[WITHHOLD] > 0
-    local over = not up and busy and M[CLOCK] >= end1
-    local out = leaves or (up or over or not busy) and M[CLOCK] >= forgotten
+    local over = not away and busy and M[CLOCK] >= ends
+    local out = leaves or (away or over or not busy) and M[CLOCK] >= forgotten
     if over or out then
       if not leaves then E[RECLAIMED] = E[RECLAIMED] + held end
-      if not up then m[FLAGS], up = m[FLAGS] + 2, true end
+      if not away then m[FLAGS], away = m[FLAGS] + 2, true end
       for i = 1, #m[SLOTS], 3 do mark(m[SLOTS][i], '0') end
       M[HELD], M[INUSE] = M[HELD] - held, M[INUSE] - m[RUNS]
       M[WAITING], M[QUEUED] = M[WAITING] - m[WAITS], M[QUEUED] - m[STAND]
@@ -228,9 +228,9 @@ if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] 
       kept[#kept + 1] = name
       if #kept == 1 then E[LOW], E[HIGH] = m[LIMITED], m[LIMITED] end
       E[LOW], E[HIGH] = min(E[LOW], m[LIMITED]), max(E[HIGH], m[LIMITED])
-      if up and M[CLOCK] < apart then E[WITHHELD] = E[WITHHELD] + m[SHARE] end
+      if away and M[CLOCK] < apart then E[WITHHELD] = E[WITHHELD] + m[SHARE] end
       local due = forgotten
-      if up and apart > 0 then due = apart elseif not up and busy then due = end1 end
+      if away and apart > 0 then due = apart elseif not away and busy then due = ends end
       E[NEAREST] = min(E[NEAREST], due)
     end
   end

@@ -46,10 +46,12 @@ type Request struct {
 	Limit    int      // configured
 	Override Override // the latest that the instance knows of
 	Lease    time.Duration
-	Withhold time.Duration // for how long the instance may use its share once cut off; 0: not withheld
+	// Withhold is for how long the instance may use its share once it is cut off, and the
+	// others may not; 0: they may. Who has one speaks as often as one that holds.
+	Withhold time.Duration
 	MinShare int
 	Fenced   bool
-	Leaving  bool // the last request of the instance
+	Leaving  bool // the last request of the instance: what it has not heard of is not its own
 }
 
 // Override is a limit that was set by hand. Of two, the one with the higher version
@@ -81,7 +83,7 @@ type Reply struct {
 	InUse      int           // units that run anywhere, as last told
 	Waiting    int           // calls in line anywhere, as last told
 	Instances  int           // that spoke within the last membership
-	Share      int           // units that the instance may use once it is cut off
+	Share      int           // units that the instance may use once it is cut off; too many while Learning
 	Contended  bool          // calls of others wait, or more is lent than the limit
 	Learning   time.Duration // until the ledger lends again; 0: it does
 	Reclaimed  uint64        // units taken from instances that died, in Epoch
