@@ -28,6 +28,10 @@
 //		})
 //	}
 //
+// and [TestStore], which every store of a cluster's ledgers has to pass; package
+// redistest starts the real servers for one on Redis. [Store] is one in memory, with
+// everything that can go wrong.
+//
 // Everything here is safe for concurrent use. The kit requires nothing but the
 // standard library and reports through testing.TB; it does not replace a load
 // test, since in a bubble no work costs time.
