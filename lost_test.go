@@ -295,6 +295,11 @@ func TestReleaseAfterTheEnd(t *testing.T) {
 		if len(a) != 0 || s.pokes != 1 {
 			t.Errorf("%d told, %d pokes", len(a), s.pokes)
 		}
+		s.Renew(time.Now()) // too late again
+		synctest.Wait()
+		if len(a) != 0 {
+			t.Errorf("told %v", <-a)
+		}
 		s.Renew(time.Now().Add(time.Hour)) // the slot was still lent
 		(<-a).(Lease).Release()
 	})
