@@ -41,7 +41,7 @@ burst: ## The library alone under a burst, in one process
 	$(GO) run ./examples/burst
 
 .PHONY: test
-test: setup format vet staticcheck race alone e2e demo chaos-short cover smoke mutate ## Run what CI runs: all of check but cross, real servers, demo, faults, coverage, fuzz smoke, mutants
+test: setup format vet staticcheck race alone e2e demo chaos-short cover smoke mutate-core ## Run what CI runs: all of check but cross, real servers, demo, faults, coverage, fuzz smoke, mutants of the core
 	@echo "== all good"
 
 .PHONY: check
@@ -109,6 +109,10 @@ smoke: ## Run each fuzz target for a moment (SMOKETIME=3s)
 .PHONY: mutate
 mutate: ## Remove each release site in turn; some test must fail (MUTATE="-only gate.go")
 	$(GO) run ./internal/lint/mutate $(MUTATE)
+
+.PHONY: mutate-core
+mutate-core: ## The same for the admission core alone, a third of them
+	$(GO) run ./internal/lint/mutate -dirs internal/admit
 
 .PHONY: bench-gate
 bench-gate: ## Compare the gate with its peers and check the ratios (BENCH_GATE="go run . gate")
