@@ -37,6 +37,8 @@ type fault struct {
 }
 
 func (r *rig) everywhere(f forebaytest.Faults) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.faults = f
 	for _, in := range r.instances {
 		if in.goesOn() {
@@ -151,7 +153,7 @@ func TestFaults(t *testing.T) {
 // underFault runs in a bubble.
 func underFault(t *testing.T, f fault, seed uint64) {
 	r := newRig(t, 12)
-	r.each, r.holds, r.pauses = 6, 10*time.Millisecond, time.Millisecond
+	r.each, r.holds, r.pauses = 5, 25*time.Millisecond, 2*time.Millisecond
 	if f.parts {
 		r.terms.WhenAway = cluster.Closed
 	}
@@ -171,8 +173,8 @@ func underFault(t *testing.T, f fault, seed uint64) {
 	soon := r.during(time.Second)
 	time.Sleep(4 * time.Second)
 	after := r.during(2 * time.Second)
-	t.Logf("seed %d: %d calls in 2 s before, %d in %v meanwhile, %d in the first second after, %d in 2 s later; %d lost, %v",
-		seed, before, meanwhile, max(f.lasts, time.Second), soon, after, r.rec.lost, r.rec.decided)
+	t.Logf("seed %d: %d calls in 2 s before, %d in %v meanwhile, %d in the first second after, %d in 2 s later; %s",
+		seed, before, meanwhile, max(f.lasts, time.Second), soon, after, r.rec.summary())
 	if after < before*9/10 {
 		t.Errorf("seed %d: %d calls served in 2 s before, %d after", seed, before, after)
 	}
@@ -234,11 +236,11 @@ func playHistory(t *testing.T, seed uint64) {
 	r.store.Drift(1)
 	time.Sleep(10 * time.Second)
 	if n := r.during(5 * time.Second); n == 0 {
-		t.Errorf("nothing is served any more: %v", r.rec.decided)
+		t.Errorf("nothing is served any more: %s", r.rec.summary())
 	}
 	r.halt()
-	t.Logf("%+v, limit %d, patience %v, %d×%d workers, %v and %v: %d served, %d lost, %v", r.terms, r.config.MaxInFlight, r.config.MaxWait,
-		len(r.instances), r.each, r.holds, r.pauses, r.rec.served, r.rec.lost, r.rec.decided)
+	t.Logf("%+v, limit %d, patience %v, %d×%d workers, %v and %v: %s", r.terms, r.config.MaxInFlight, r.config.MaxWait,
+		len(r.instances), r.each, r.holds, r.pauses, r.rec.summary())
 	r.rec.check(t)
 	if t.Failed() {
 		for _, s := range told {

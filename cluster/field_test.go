@@ -198,13 +198,13 @@ func TestRC12WaitsNearTheEnd(t *testing.T) {
 		for range 3 {
 			r.join().work(8, 5*time.Millisecond, 0)
 		}
-		r.during(time.Minute)
+		r.during(15 * time.Second)
 		r.halt()
 		time.Sleep(time.Second)
 		if n := len(r.instances[0].take(5)); n != 3 {
-			t.Errorf("%d slots are left of 3, after %v", n, r.rec.decided)
+			t.Errorf("%d slots are left of 3, after %s", n, r.rec.summary())
 		}
-		if r.rec.decided[forebay.RejectedTimeout] == 0 {
+		if r.rec.of(forebay.RejectedTimeout) == 0 {
 			t.Error("nobody left")
 		}
 		r.rec.check(t)
@@ -225,7 +225,7 @@ func TestRC15ManyStartTogether(t *testing.T) {
 				r.workers.Go(func() { in.call(forebay.Call{}, 20*time.Millisecond) })
 			}
 			r.workers.Wait()
-			if n := r.rec.decided[forebay.Accepted]; n != 50 || r.rec.peak != 5 {
+			if n := r.rec.of(forebay.Accepted); n != 50 || r.rec.peak != 5 {
 				t.Errorf("%d served, %d at a time", n, r.rec.peak)
 			}
 			r.rec.check(t)

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	steps      = flag.Int("steps", 100_000, "steps of random histories of the ledger in Go")
+	steps      = flag.Int("steps", 30_000, "steps of random histories of the ledger in Go")
 	redisSteps = flag.Int("redissteps", 4_000, "steps of random histories on Redis and in Go")
 	seed       = flag.Uint64("seed", 1, "of random histories")
 )

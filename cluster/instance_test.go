@@ -50,7 +50,7 @@ func TestContendedIsFairAndExact(t *testing.T) {
 		time.Sleep(time.Second)
 		before := r.store.Exchanges()
 		n := r.during(10 * time.Second)
-		t.Logf("%d calls, %.2f exchanges a call; %v", n, float64(r.store.Exchanges()-before)/float64(n), r.rec.decided)
+		t.Logf("%d calls, %.2f exchanges a call; %s", n, float64(r.store.Exchanges()-before)/float64(n), r.rec.summary())
 		for _, in := range r.instances {
 			st, _ := in.gate.ClusterStats()
 			t.Logf("%+v", st)

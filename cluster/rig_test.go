@@ -113,6 +113,20 @@ func (r *recorder) count() int {
 	return r.served
 }
 
+// of returns how many calls were decided so.
+func (r *recorder) of(d forebay.Decision) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.decided[d]
+}
+
+// summary is for logs.
+func (r *recorder) summary() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("%d served, %d lost, %v", r.served, r.lost, r.decided)
+}
+
 func (r *recorder) check(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()
@@ -128,18 +142,20 @@ func (r *recorder) check(t *testing.T) {
 // rig is a store, and instances that share a gate through it. It is for bubbles.
 type rig struct {
 	*testing.T
-	store     *forebaytest.Store
-	rec       *recorder
-	config    forebay.Config
-	terms     cluster.Terms
-	lease     time.Duration
-	instances []*instance
-	stop      chan struct{}
-	workers   sync.WaitGroup
+	store   *forebaytest.Store
+	rec     *recorder
+	config  forebay.Config
+	terms   cluster.Terms
+	lease   time.Duration
+	stop    chan struct{}
+	workers sync.WaitGroup
 
-	faults        forebaytest.Faults // everywhere, and of who joins
-	each          int                // workers of an instance
+	each          int // workers of an instance
 	holds, pauses time.Duration
+
+	mu        sync.Mutex // guards what follows, where a fault of its own accord comes and goes
+	instances []*instance
+	faults    forebaytest.Faults // everywhere, and of who joins
 }
 
 // instance is one process of a rig.
@@ -169,6 +185,8 @@ func newRig(t *testing.T, limit int) *rig {
 // join starts another instance.
 func (r *rig) join() *instance {
 	r.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	in := &instance{rig: r, name: fmt.Sprintf("i%d", len(r.instances)), path: r.store.Path(), dead: make(chan struct{}), retired: make(chan struct{})}
 	in.path.SetFaults(r.faults)
 	c, err := cluster.New(cluster.Config{
@@ -245,7 +263,7 @@ func (in *instance) goesOn() bool {
 
 func (in *instance) sleep(d time.Duration) {
 	select {
-	case <-time.After(d):
+	case <-after(d):
 	case <-in.dead:
 	case <-in.retired:
 	case <-in.stop:
@@ -276,6 +294,17 @@ func (in *instance) call(call forebay.Call, hold time.Duration) forebay.Decision
 	return d
 }
 
+// after is time.After, but for timers that are due at once: two goroutines of a bubble that
+// run such ones at the same time crash the race detector.
+func after(d time.Duration) <-chan time.Time {
+	if d > 0 {
+		return time.After(d)
+	}
+	due := make(chan time.Time)
+	close(due)
+	return due
+}
+
 // hold works under a lease, and stops when it is lost.
 func (in *instance) hold(l forebay.Lease, cost int, hold time.Duration) {
 	select {
@@ -290,7 +319,7 @@ func (in *instance) hold(l forebay.Lease, cost int, hold time.Duration) {
 	in.rec.number(in.name, fences, cost, in.terms.Fenced && in.terms.WhenAway == cluster.Closed)
 	lost := false
 	select {
-	case <-time.After(hold):
+	case <-after(hold):
 	case <-ctx.Done():
 		lost = true
 	case <-in.dead:

@@ -17,14 +17,15 @@ import (
 // comes back as it was, or empty. Whoever has gone over to his share by then, and whoever
 // has not, never are too many together.
 func TestSharesBeginAndEndTogether(t *testing.T) {
-	for away := 1500 * time.Millisecond; away < 3600*time.Millisecond; away += 70 * time.Millisecond {
+	step := 230 * time.Millisecond / time.Duration(*seeds)
+	for away := 1500 * time.Millisecond; away < 3600*time.Millisecond; away += step {
 		for name, back := range map[string]func(*forebaytest.Store){
 			"as it was": func(*forebaytest.Store) {}, "empty": (*forebaytest.Store).Restart,
 		} {
 			t.Run(fmt.Sprint(away, " ", name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newRig(t, 7)
-					r.each, r.holds, r.pauses = 4, 11*time.Millisecond, 3*time.Millisecond
+					r.each, r.holds, r.pauses = 4, 22*time.Millisecond, 6*time.Millisecond
 					for range 5 {
 						r.joinAndWork()
 					}
@@ -34,7 +35,7 @@ func TestSharesBeginAndEndTogether(t *testing.T) {
 					back(r.store)
 					healed(r)
 					time.Sleep(8 * time.Second)
-					if n := r.during(time.Second); n < 400 {
+					if n := r.during(time.Second); n < 200 {
 						t.Errorf("%d calls in a second, afterwards", n)
 					}
 					r.halt()
@@ -79,7 +80,7 @@ func TestAloneAsksLittle(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		r.everywhere(forebaytest.Faults{Err: errAway})
-		time.Sleep(time.Minute)
+		time.Sleep(8 * time.Second)
 		before := r.store.Exchanges()
 		healed(r)
 		time.Sleep(600 * time.Millisecond)

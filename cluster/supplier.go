@@ -80,7 +80,7 @@ func (s *supplier) change(f func(l *loan)) {
 // said meanwhile goes with its next exchange.
 func (s *supplier) run(ctx context.Context) {
 	defer close(s.done)
-	alarm := time.NewTimer(0)
+	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	late := time.AfterFunc(time.Hour, s.late)
 	defer late.Stop()
@@ -95,7 +95,11 @@ func (s *supplier) run(ctx context.Context) {
 			late.Stop()
 			continue
 		}
-		alarm.Reset(at.Sub(clock()))
+		wait := at.Sub(clock())
+		if wait <= 0 {
+			continue
+		}
+		alarm.Reset(wait)
 		select {
 		case <-s.wake:
 			s.said()
