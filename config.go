@@ -94,6 +94,14 @@ type Config struct {
 	// as well.
 	OnlyInRequests bool
 
+	// MaxRun is how long whoever calls [Do], or a function of [Func], waits for the work.
+	// Then the work's context ends, the caller gets [ErrTimeout], and the slot is kept
+	// until the work has really ended: it is in [Stats.StillRunning] until then. The work
+	// runs in a goroutine of its own, which costs a microsecond. It says nothing of work
+	// within a call that has its slot already: that slot might be given back before such
+	// work ends. 0: as long as it takes.
+	MaxRun time.Duration
+
 	// Script receives every event of the admission core as a text script that
 	// plays the run again exactly: for a bug report. The gate takes its lock for
 	// every call while it is set; one writer serves one gate. Nil: none.
@@ -129,6 +137,8 @@ func (c *Config) validate() error {
 	wrong(c.MaxHold < 0, "MaxHold is %v; it must be 0 (no watch) or more", c.MaxHold)
 	wrong(c.MaxHold > longestHold, "MaxHold is %v; it must be at most %v", c.MaxHold, longestHold)
 	wrong(c.Cluster != nil && c.Limiter != nil, "Limiter and Cluster are both set; a limit that others share is not one gate's to move")
+	wrong(c.MaxRun < 0, "MaxRun is %v; it must be 0 (as long as it takes) or more", c.MaxRun)
+	wrong(c.MaxRun > longestHold, "MaxRun is %v; it must be at most %v", c.MaxRun, longestHold)
 	for i, o := range c.Observers {
 		wrong(o == nil, "Observers[%d] is nil; leave it out", i)
 	}

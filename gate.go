@@ -27,6 +27,7 @@ type Gate struct {
 	noticed   notice
 
 	overdue        atomic.Uint64 // leases reported
+	late           atomic.Int64  // leases whose callers were told that time is up
 	observerPanics atomic.Uint64
 	limiterPanics  atomic.Uint64
 	scriptErrors   atomic.Uint64

@@ -23,6 +23,20 @@ func (l Lease) Release() { l.end(OutcomeDone) }
 // [Limiter] asks.
 func (l Lease) ReleaseAs(o Outcome) { l.end(o) }
 
+// TimedOut says that whoever waits for the call was told that its time is up, while the
+// work goes on: until the lease is given back it counts in [Stats.StillRunning]. A gate
+// that neither tracks nor is observed keeps nothing of its leases, and does not count it.
+func (l Lease) TimedOut() {
+	if l.slot == nil || stateOf(l.word) == slotHeld || !l.slot.seize(l.word) {
+		return
+	}
+	if !l.slot.holder.late {
+		l.slot.holder.late = true
+		l.slot.gate.late.Add(1)
+	}
+	l.slot.put(l.word)
+}
+
 // Live reports whether the lease is held: not the zero lease, and not given back.
 func (l Lease) Live() bool { return l.slot != nil && l.slot.live(l.word) }
 
@@ -81,6 +95,9 @@ func (l Lease) endKept(o Outcome) {
 		return
 	}
 	h := *l.slot.holder
+	if h.late {
+		g.late.Add(-1)
+	}
 	var links [4]Lease
 	rest := append(links[:0], h.rest...)
 	defer l.endSeized(&h, o) // also if an observer of a later gate ends the goroutine

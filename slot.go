@@ -42,6 +42,7 @@ type holder struct {
 	since   time.Time // zero unless the gate tracks
 	waited  time.Duration
 	overdue bool    // reported by the watchdog
+	late    bool    // the caller was told that time is up
 	rest    []Lease // of a chain's first lease: those of its further gates
 }
 

@@ -26,7 +26,13 @@ type Stats struct {
 	Waiting    int    `json:"waiting"`     // calls in line
 	MaxWaiting int    `json:"max_waiting"` // bound of the line; 0: nobody may wait
 	Draining   bool   `json:"draining"`
-	Tracks     bool   `json:"tracks"` // it knows who holds what, and since when
+
+	// StillRunning is how many leases are out whose callers were told that time is up:
+	// the work goes on, for nobody, and keeps its slot. See [Config.MaxRun] and
+	// [Lease.TimedOut].
+	StillRunning int `json:"still_running"`
+
+	Tracks bool `json:"tracks"` // it knows who holds what, and since when
 
 	Accepted         uint64 `json:"accepted"`
 	RejectedBusy     uint64 `json:"rejected_busy"`
@@ -97,6 +103,7 @@ func (g *Gate) statsLocked(s *settings) Stats {
 	st := Stats{
 		Name: g.name, Capacity: m.Limit(), InUse: m.InFlight(), Calls: m.Calls(), Waiting: m.Waiting(),
 		Available: max(0, m.Limit()-m.InFlight()), Draining: m.Draining(), Tracks: s.track,
+		StillRunning:     int(g.late.Load()),
 		Accepted:         count(admit.Granted),
 		RejectedBusy:     count(admit.Busy),
 		RejectedTimeout:  count(admit.Timeout),
