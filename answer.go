@@ -56,7 +56,7 @@ func (in *Intake) Answer(w http.ResponseWriter, r *http.Request, status int, bod
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	send(w, status, body)
-	if f.control.Flush() == nil {
+	if http.NewResponseController(w).Flush() == nil {
 		f.discard()
 	}
 }
@@ -71,7 +71,8 @@ func send(w http.ResponseWriter, status int, body []byte) {
 // rest is what may still come of a request's body when its answer is written.
 type rest struct {
 	intake  *Intake
-	control *http.ResponseController
+	w       http.ResponseWriter
+	r       *http.Request
 	body    io.Reader
 	length  int64 // of the whole body; -1: not known
 	own     bool  // the body is net/http's, which may be read beside the answer
@@ -99,7 +100,7 @@ func (in *Intake) restOf(w http.ResponseWriter, r *http.Request) *rest {
 		return nil
 	}
 	f := &rest{
-		intake: in, control: http.NewResponseController(w), body: r.Body, length: r.ContentLength,
+		intake: in, w: w, r: r, body: r.Body, length: r.ContentLength,
 		own: reflect.TypeOf(r.Body) == bodyOfServer, asks: expects(r),
 		promise: in.promise.Held(), buffer: in.config.Bytes.Held(),
 	}
@@ -223,7 +224,7 @@ func (f *rest) readUntil(t time.Time) bool {
 	if f.over {
 		t = longAgo
 	}
-	return f.control.SetReadDeadline(t) == nil
+	return readUntil(f.w, f.r, t) == nil
 }
 
 // stop ends the reading because the server stops.
@@ -231,7 +232,7 @@ func (f *rest) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over = true
-	_ = f.control.SetReadDeadline(longAgo)
+	_ = readUntil(f.w, f.r, longAgo)
 }
 
 // end gives everything back. If the body is whole the connection is as it was.

@@ -48,7 +48,7 @@ func (c *Chain) Acquire(ctx context.Context, call Call) (Lease, error) {
 	if len(c.gates) == 0 {
 		panic("forebay: Acquire of a Chain that NewChain has not made")
 	}
-	return acquireAll(ctx, c.gates, call)
+	return acquireAll(ctx, c.gates, call, nil)
 }
 
 // Wrap is [Gate.Wrap] for the whole chain. The lease is in the context if any of the
@@ -59,9 +59,9 @@ func (c *Chain) Wrap(next http.Handler) http.Handler {
 
 // acquireAll takes the gates in order. A gate that the call already holds is
 // passed over.
-func acquireAll(ctx context.Context, gates []*Gate, call Call) (Lease, error) {
+func acquireAll(ctx context.Context, gates []*Gate, call Call, in *inbound) (Lease, error) {
 	if len(gates) == 1 {
-		return gates[0].Acquire(ctx, call)
+		return gates[0].acquire(ctx, call, in)
 	}
 	cost := call.cost()
 	a := admit.Arrival{Cost: cost, Link: true}
@@ -79,7 +79,7 @@ func acquireAll(ctx context.Context, gates []*Gate, call Call) (Lease, error) {
 			unwind(links)
 			return Lease{}, g.turnAway(ctx, s, &call, waited)
 		}
-		ans := g.enter(ctx, s, a)
+		ans := g.enter(ctx, s, a, in)
 		waited += ans.waited
 		if ans.verdict != admit.Granted {
 			unwind(links)

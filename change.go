@@ -74,6 +74,9 @@ func (g *Gate) ReconfigureAt(c Config, limit int) error {
 		c.Name = g.name
 	}
 	err := c.validate()
+	if c.Streams.Gate == g {
+		err = errors.Join(err, fmt.Errorf("forebay: Streams.Gate is gate %q itself; streams stay in it anyway", g.name))
+	}
 	if c.Name != g.name {
 		err = errors.Join(err, fmt.Errorf("forebay: Name is %q; gate %q cannot be renamed, make a new one", c.Name, g.name))
 	}

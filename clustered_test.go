@@ -194,7 +194,7 @@ func TestGrantMeetsLapse(t *testing.T) {
 		ctx := context.Background()
 		w := joined(g, ctx)
 		meets(s)
-		if ans := g.wait(ctx, w, clock()); ans.verdict != admit.Store {
+		if ans := g.wait(ctx, w, clock(), nil); ans.verdict != admit.Store {
 			t.Errorf("%s: %v", name, ans.verdict)
 		}
 		shows(t, g, "0/1, store 1")
@@ -209,7 +209,7 @@ func TestGrantMeetsLeaver(t *testing.T) {
 	w := joined(g, ctx)
 	s.Lend(1, nil)
 	leave()
-	if ans := g.wait(ctx, w, clock()); ans.verdict != admit.Canceled {
+	if ans := g.wait(ctx, w, clock(), nil); ans.verdict != admit.Canceled {
 		t.Errorf("%v", ans.verdict)
 	}
 	if v := s.Look(1, 9); v.Back != 1 || v.InFlight != 0 || s.pokes == 0 {

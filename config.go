@@ -94,6 +94,19 @@ type Config struct {
 	// as well.
 	OnlyInRequests bool
 
+	// Hold says until when a request behind a handler keeps its slot. The zero value is
+	// until the handler returns. With it, or with Streams, a handler's writer is wrapped.
+	Hold Hold
+
+	// Streams says what becomes of the slot of a request that turns into a stream: an
+	// upgrade to WebSocket, an event stream. The zero value keeps it until the handler
+	// returns.
+	Streams Streams
+
+	// Upload says how the bodies of requests have to come: before the slot is asked for, at a
+	// pace, within a time. The zero value asks nothing.
+	Upload Upload
+
 	// MaxRun is how long whoever calls [Do], or a function of [Func], waits for the work.
 	// Then the work's context ends, the caller gets [ErrTimeout], and the slot is kept
 	// until the work has really ended: it is in [Stats.StillRunning] until then. The work
@@ -139,10 +152,11 @@ func (c *Config) validate() error {
 	wrong(c.Cluster != nil && c.Limiter != nil, "Limiter and Cluster are both set; a limit that others share is not one gate's to move")
 	wrong(c.MaxRun < 0, "MaxRun is %v; it must be 0 (as long as it takes) or more", c.MaxRun)
 	wrong(c.MaxRun > longestHold, "MaxRun is %v; it must be at most %v", c.MaxRun, longestHold)
+	wrong(c.Hold >= holdKinds, "Hold is %d; it must be HoldHandler, HoldFirstByte or HoldUpstreamDone", c.Hold)
 	for i, o := range c.Observers {
 		wrong(o == nil, "Observers[%d] is nil; leave it out", i)
 	}
-	return errors.Join(append(errs, c.Refusal.validate()...)...)
+	return errors.Join(slices.Concat(errs, c.Refusal.validate(), c.Streams.validate(), c.Upload.validate())...)
 }
 
 func validName(s string) bool {
@@ -159,6 +173,7 @@ func validName(s string) bool {
 type settings struct {
 	Config
 	track bool // who holds what since when: two clock reads a call
+	wants want // of requests
 	keep  bool // leases remember their call, for Holders or for observers
 	plain bool // a refusal needs no more than a count
 	lends bool // calls need not pass the lock while the machine has nothing to decide
@@ -174,6 +189,7 @@ func newSettings(g *Gate, c Config) *settings {
 	s.Observers = slices.Clone(c.Observers)
 	s.track = c.Track || c.MaxHold > 0 || c.Limiter != nil
 	s.keep = s.track || len(c.Observers) > 0 // observers are told whose lease ends
+	s.wants = s.want()
 	s.plain = !s.keep && c.Script == nil
 	// An observer is told figures of one instant, and a watchdog's timer must not
 	// outlive the last lease: both need the lock.

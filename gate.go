@@ -106,6 +106,12 @@ func (g *Gate) Name() string { return g.name }
 // If ctx already carries a live lease of this gate, the call is part of the one
 // that holds it: it gets a lease that does nothing, and counts as nothing.
 func (g *Gate) Acquire(ctx context.Context, call Call) (Lease, error) {
+	return g.acquire(ctx, call, nil)
+}
+
+// acquire is Acquire for a request, which is looked after while it waits; nil: there is
+// none.
+func (g *Gate) acquire(ctx context.Context, call Call, in *inbound) (Lease, error) {
 	s := g.settings.Load()
 	if g.inContext.Load() && holds(ctx, g) {
 		return Lease{}, s.ended(ctx)
@@ -119,7 +125,7 @@ func (g *Gate) Acquire(ctx context.Context, call Call) (Lease, error) {
 	if v := g.refusesNow(s, &call); v != admit.Queued {
 		return Lease{}, s.rejected[verdictDecisions[v]]
 	}
-	return g.acquireSlow(ctx, s, &call, admit.Arrival{Cost: call.cost()})
+	return g.acquireSlow(ctx, s, &call, admit.Arrival{Cost: call.cost()}, in)
 }
 
 // TryAcquire returns a lease if the call can run at once, past nobody in line. Where
@@ -134,7 +140,7 @@ func (g *Gate) TryAcquire(call Call) (Lease, bool) {
 	if g.refusesNow(s, &call) != admit.Queued {
 		return Lease{}, false
 	}
-	l, err := g.acquireSlow(context.Background(), s, &call, admit.Arrival{Cost: call.cost(), NoWait: true})
+	l, err := g.acquireSlow(context.Background(), s, &call, admit.Arrival{Cost: call.cost(), NoWait: true}, nil)
 	return l, err == nil
 }
 

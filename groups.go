@@ -183,16 +183,24 @@ func (gs *Groups) lookup(r *http.Request, room []*Gate) (route string, gates []*
 // See [Gate.Wrap]; the route in events is the pattern of the Route. A CORS preflight
 // passes as one of an exempt route does.
 func (gs *Groups) Wrap(next http.Handler) http.Handler {
-	run := withoutLease(next)
+	return gs.HandlerFunc(withoutLease(next))
+}
+
+// HandlerFunc is Wrap for a function that is handed its lease: the zero lease if the
+// request passes without a slot. See [Gate.HandlerFunc].
+func (gs *Groups) HandlerFunc(f func(http.ResponseWriter, *http.Request, Lease)) http.Handler {
+	if f == nil {
+		panic("forebay: HandlerFunc of a nil function")
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var room [maxGates]*Gate
 		route, gates := gs.lookup(r, room[:0])
 		if len(gates) == 0 || IsPreflight(r) {
 			gs.exempt(route, w, r)
-			next.ServeHTTP(w, r)
+			f(w, r, Lease{})
 			return
 		}
-		serve(w, r, gates, route, run)
+		serve(w, r, gates, route, f)
 	})
 }
 

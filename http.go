@@ -7,9 +7,12 @@ import (
 // Wrap puts the gate in front of next. A request runs next with a slot, which is
 // given back when next returns or panics (http.ErrAbortHandler included, which
 // goes on upwards untouched); a refused one is answered by [Refuse]; for a caller
-// that left nothing runs and nothing is written. The writer is handed to next as
-// it came. A lease ends as [OutcomeAborted] if next panicked or the caller left
-// while it ran, else as [OutcomeDone].
+// that left nothing runs and nothing is written. A lease ends as [OutcomeAborted] if
+// next panicked or the caller left while it ran, else as [OutcomeDone].
+//
+// The writer is handed to next as it came, unless the gate has [Config.Hold] or
+// [Config.Streams], or the request's body is still being read ahead: then next gets one
+// that can do the same.
 //
 // The route in events is the pattern by which net/http's ServeMux found the
 // handler, and empty when the gate stands in front of the mux: put it on the route,
@@ -19,9 +22,11 @@ import (
 // A CORS preflight runs next without a slot, whatever the gate says, and counts as
 // nothing; a plain OPTIONS is a request like any other.
 //
-// net/http notices that a client of HTTP/1 has left only once the request's body
-// has been read. Who leaves in line with a body under way is noticed when it is
-// read, in next.
+// Whoever leaves in line never runs next. net/http notices that a client of HTTP/1 has
+// left only once the request's body has been read, so a small body is read ahead while
+// its request waits, and never before, within the bounds of [Config.Intake]. For larger
+// ones the socket is asked, where the server has [ConnContext]; without it their leaving
+// is noticed when next reads the body.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return &gated{gates: []*Gate{g}, next: withoutLease(next)}
 }
@@ -60,17 +65,38 @@ func (h *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve is the way of every gated request.
 func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, next func(http.ResponseWriter, *http.Request, Lease)) {
+	wants := wantsOf(gates)
 	call := Call{Route: route}
-	if seen(gates) {
+	if wants&wantCall != 0 {
 		call.RequestID, call.RemoteIP = requestID(w, r), remoteIP(r)
 	}
-	lease, err := acquireAll(r.Context(), gates, call)
+	in := inbound{w: w, r: r}
+	if wants&wantUpload != 0 {
+		rules, intake := uploadOf(gates)
+		if !in.come(rules, intake, call.RequestID) {
+			return
+		}
+	}
+	lease, err := acquireAll(r.Context(), gates, call, &in)
+	if in.flow != nil || in.body != nil {
+		defer in.end()
+	}
 	if err != nil {
+		in.end()
 		if rejected, ok := err.(*RejectedError); ok {
 			refuse(w, r, rejected, call.RequestID)
 			return
 		}
 		silence(w, r)
+		return
+	}
+	if in.admit() {
+		wants |= wantStay
+	}
+	if wants&wantStay != 0 {
+		s := &stay{w: w, r: r, call: call, lease: lease, flow: in.flow}
+		s.rulesOf(gates)
+		s.run(wants, next)
 		return
 	}
 	outcome := OutcomeAborted // of a panic: nothing is recovered, so its stack stays whole
@@ -79,42 +105,61 @@ func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, 
 			lease.ReleaseAs(outcome)
 		}
 	}()
-	if cancelsLost(gates) {
-		ctx, stop := lease.Context(r.Context())
-		defer stop()
-		r = r.WithContext(ctx)
-	}
-	if inContext(gates) {
-		r = r.WithContext(WithLease(r.Context(), lease))
-	}
+	r, stop := wants.context(r, lease)
+	defer stop()
 	next(w, r, lease)
 	outcome = outcomeOf(r.Context())
 }
 
-// seen reports whether anybody sees a call's request id and address.
-func seen(gates []*Gate) bool {
+// want is what gates want to be done about a request, beside its slot.
+type want uint8
+
+const (
+	wantCall    want = 1 << iota // somebody sees a call's request id and address
+	wantCancel                   // a lease that is lost ends the request's context
+	wantContext                  // the lease is in the context
+	wantStay                     // the answer is watched
+	wantUpload                   // the body has to come as there are rules for
+)
+
+func wantsOf(gates []*Gate) (w want) {
 	for _, g := range gates {
-		if g.settings.Load().keep {
-			return true
-		}
+		w |= g.settings.Load().wants
 	}
-	return false
+	return w
 }
 
-func cancelsLost(gates []*Gate) bool {
-	for _, g := range gates {
-		if g.settings.Load().CancelLost {
-			return true
+func (s *settings) want() (w want) {
+	for _, f := range []struct {
+		want   want
+		wanted bool
+	}{
+		{wantCall, s.keep},
+		{wantCancel, s.CancelLost},
+		{wantContext, s.LeaseInContext},
+		{wantStay, s.Hold != HoldHandler || s.Streams != Streams{}},
+		{wantUpload, s.Upload != Upload{}},
+	} {
+		if f.wanted {
+			w |= f.want
 		}
 	}
-	return false
+	return w
 }
 
-func inContext(gates []*Gate) bool {
-	for _, g := range gates {
-		if g.settings.Load().LeaseInContext {
-			return true
-		}
+// context returns the request as the handler gets it, and what to call in the end.
+func (w want) context(r *http.Request, lease Lease) (*http.Request, func()) {
+	if w&(wantCancel|wantContext) == 0 {
+		return r, doNothing
 	}
-	return false
+	ctx, stop := r.Context(), doNothing
+	if w&wantCancel != 0 {
+		ctx, stop = lease.Context(ctx)
+	}
+	if w&wantContext != 0 {
+		ctx = WithLease(ctx, lease)
+	}
+	return r.WithContext(ctx), stop
 }
+
+func doNothing() {}

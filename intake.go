@@ -23,6 +23,7 @@ type Intake struct {
 	discarding atomic.Int64
 	discarded  atomic.Int64
 	cut        atomic.Uint64
+	slow       atomic.Uint64
 }
 
 // IntakeConfig says how much an [Intake] takes in. The zero value is the default that
@@ -30,6 +31,11 @@ type Intake struct {
 type IntakeConfig struct {
 	// Bytes counts the memory that is held, and bounds it. Nil: 64 MiB of its own.
 	Bytes *Bytes
+
+	// ReadAhead is how much of one body is read ahead while its request waits in line, so
+	// that it shows when the caller leaves. Larger bodies are not. 0 means 64 KiB; below 0
+	// nothing is read ahead.
+	ReadAhead int64
 
 	// Discard is how much of the rest of a refused request's body is taken in and thrown
 	// away. A client that writes all of its request before it reads sees the refusal only
@@ -46,6 +52,7 @@ type IntakeConfig struct {
 
 const (
 	defaultIntakeBytes  = 64 << 20
+	defaultReadAhead    = 64 << 10
 	defaultDiscard      = 64 << 20
 	defaultDiscardTime  = 2 * time.Second
 	defaultDiscardTotal = 1 << 30
@@ -64,6 +71,7 @@ func newIntake(c IntakeConfig) *Intake {
 	if c.Bytes == nil {
 		c.Bytes = NewBytes(defaultIntakeBytes)
 	}
+	c.ReadAhead = orElse(c.ReadAhead, defaultReadAhead)
 	c.Discard = orElse(c.Discard, defaultDiscard)
 	c.DiscardTime = orElse(c.DiscardTime, defaultDiscardTime)
 	c.DiscardTotal = orElse(c.DiscardTotal, defaultDiscardTotal)
@@ -112,13 +120,14 @@ type IntakeStats struct {
 	Promised   int64      `json:"promised"`   // bytes that are to be taken in of them, against DiscardTotal
 	Discarded  int64      `json:"discarded"`  // bytes thrown away so far
 	Cut        uint64     `json:"cut"`        // refused bodies whose end was not waited for: too long, too slow, too many
+	Slow       uint64     `json:"slow"`       // bodies that came too slowly, by the rules of [Upload]
 }
 
 // Stats returns what the intake holds and has done.
 func (in *Intake) Stats() IntakeStats {
 	return IntakeStats{
 		Bytes: in.config.Bytes.Stats(), Discarding: in.discarding.Load(), Promised: in.promise.Stats().Held,
-		Discarded: in.discarded.Load(), Cut: in.cut.Load(),
+		Discarded: in.discarded.Load(), Cut: in.cut.Load(), Slow: in.slow.Load(),
 	}
 }
 

@@ -37,6 +37,18 @@ func (l Lease) TimedOut() {
 	l.slot.put(l.word)
 }
 
+// Hold returns the rule that the request of the lease comes under, for whoever hands on
+// another server's answer; see [HoldUpstreamDone]. Of a chain it is that of the first
+// gate that has one.
+func (l Lease) Hold() (h Hold) {
+	l.eachGate(func(g *Gate) {
+		if h == HoldHandler {
+			h = g.settings.Load().Hold
+		}
+	})
+	return h
+}
+
 // Live reports whether the lease is held: not the zero lease, and not given back.
 func (l Lease) Live() bool { return l.slot != nil && l.slot.live(l.word) }
 

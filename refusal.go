@@ -137,6 +137,7 @@ func silence(w http.ResponseWriter, r *http.Request) {
 
 // Header values that every refusal shares; see retryHeaders.
 var (
+	headerJSON    = []string{"application/json"}
 	headerNoStore = []string{"no-store"}
 	headerClose   = []string{"close"}
 )

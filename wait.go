@@ -31,8 +31,8 @@ type waiting struct {
 func (w *waiting) grantLocked(g *Gate) { w.lease = g.grantLocked(w.Cost(), w.keep) }
 
 // acquireSlow asks the machine, waits if it says so, and reports the decision.
-func (g *Gate) acquireSlow(ctx context.Context, s *settings, call *Call, a admit.Arrival) (Lease, error) {
-	ans := g.enter(ctx, s, a)
+func (g *Gate) acquireSlow(ctx context.Context, s *settings, call *Call, a admit.Arrival, in *inbound) (Lease, error) {
+	ans := g.enter(ctx, s, a, in)
 	if ans.verdict != admit.Granted {
 		return Lease{}, g.refusal(ctx, s, call, ans)
 	}
@@ -85,7 +85,7 @@ func (g *Gate) refuseLate(ctx context.Context, s *settings, call *Call, v admit.
 
 // enter brings one arrival before the machine and returns its verdict, after a
 // wait if need be.
-func (g *Gate) enter(ctx context.Context, s *settings, a admit.Arrival) answer {
+func (g *Gate) enter(ctx context.Context, s *settings, a admit.Arrival, in *inbound) answer {
 	keep := s.keep || a.Link || a.Cost > 1
 	gone := ctx.Done() // before the lock: whatever ctx does in it, nothing is taken yet
 	now := clock()
@@ -104,7 +104,7 @@ func (g *Gate) enter(ctx context.Context, s *settings, a admit.Arrival) answer {
 		g.machine.Join(now, a, &w.Waiter)
 		g.alarm.setLocked(g, now, w.Until())
 		g.unlock()
-		return g.wait(ctx, w, now)
+		return g.wait(ctx, w, now, in)
 	}
 	ans := answer{verdict: v, at: now, gauge: g.machine.Gauge()}
 	if v == admit.Granted {
@@ -129,20 +129,24 @@ func (g *Gate) grantLocked(cost int, keep bool) Lease {
 }
 
 // wait returns what became of a call in line. Three things race: a verdict, the
-// gate's alarm (which gives one), and the end of ctx. The machine, under the lock,
-// says who was first, and a verdict once given stands, with two exceptions: a grant
-// whose caller has left meanwhile is handed on to the next in line, and so is one
-// whose slot was lent for a time that is over.
-func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time) answer {
-	select {
-	case <-w.woken:
+// gate's alarm (which gives one), and the end of ctx or of the caller's connection. The
+// machine, under the lock, says who was first, and a verdict once given stands, with two
+// exceptions: a grant whose caller has left meanwhile is handed on to the next in line,
+// and so is one whose slot was lent for a time that is over.
+func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time, in *inbound) answer {
+	switch in.await(g.settings.Load().intake(), w.woken, w.gone) {
+	case woken:
 		if w.gone != nil && ctx.Err() != nil {
 			g.leave(w, leaveVerdict(ctx))
+		} else if in.gone() {
+			g.leave(w, admit.Canceled)
 		} else if g.cluster != nil && w.Verdict() == admit.Granted && g.cluster.ended() {
 			g.leave(w, admit.Store)
 		}
-	case <-w.gone:
+	case ctxEnded:
 		g.leave(w, leaveVerdict(ctx))
+	case hungUp:
+		g.leave(w, admit.Canceled)
 	}
 	return answer{
 		verdict: w.Verdict(), at: arrived.Add(w.Waited()), waited: w.Waited(),

@@ -180,10 +180,38 @@ func statusIn(block []byte) int {
 	if block[0]&0x40 != 0 {
 		name = int(block[0] & 0x3f)
 	}
-	if name >= len(known) || known[name] == 0 || len(block) < 5 || block[1] != 3 {
+	if name >= len(known) || known[name] == 0 || len(block) < 2 {
 		return 0
 	}
-	status, _ := strconv.Atoi(string(block[2:5]))
+	n := int(block[1] & 0x7f)
+	if len(block) < 2+n {
+		return 0
+	}
+	if block[1]&0x80 != 0 {
+		return packedDigits(block[2 : 2+n])
+	}
+	status, _ := strconv.Atoi(string(block[2 : 2+n]))
+	return status
+}
+
+// packedDigits reads three digits in the code of HPACK: 0 to 2 have five bits, the others
+// six.
+func packedDigits(p []byte) (status int) {
+	bits, left := uint32(0), 0
+	for _, b := range p {
+		bits, left = bits<<8|uint32(b), left+8
+	}
+	for range 3 {
+		digit, size := int(bits>>max(0, left-5)&0x1f), 5
+		if digit > 2 {
+			digit, size = int(bits>>max(0, left-6)&0x3f)-0x19+3, 6
+		}
+		left -= size
+		if left < 0 || digit > 9 {
+			return 0
+		}
+		status = 10*status + digit
+	}
 	return status
 }
 
