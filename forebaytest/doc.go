@@ -28,7 +28,8 @@
 //		})
 //	}
 //
-// and [TestStore], which every store of a cluster's ledgers has to pass; package
+// and [Lifetime], which wants the same opener and ends requests in every way that there
+// is, over real connections; and [TestStore], which every store of a cluster's ledgers has to pass; package
 // redistest starts the real servers for one on Redis. [Store] is one in memory, with
 // everything that can go wrong.
 //

@@ -57,6 +57,21 @@ func (r *Raw) Answer(method string) Answer {
 	return Answer{res, string(text), err}
 }
 
+// answer reads the next answer to a request of the given method to its end, if it has
+// one.
+func (r *Raw) answer(method string) (status int, whole bool) {
+	res, err := http.ReadResponse(r.from, &http.Request{Method: method})
+	for err == nil && res.StatusCode < 200 {
+		res, err = http.ReadResponse(r.from, &http.Request{Method: method})
+	}
+	if err != nil {
+		return 0, false
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, err == nil
+}
+
 // Line reads up to the end of a line, without it.
 func (r *Raw) Line() string {
 	r.t.Helper()

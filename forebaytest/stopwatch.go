@@ -13,7 +13,7 @@ func (w stopwatch) elapsed() time.Duration { return time.Since(w.start) }
 
 // mayWait is how long a test outside bubbles waits for what does not come: far longer
 // than any machine needs, since no test passes by it.
-const mayWait = time.Minute
+var mayWait = time.Minute
 
 // overdue returns when a wait that begins now is given up.
 func overdue() time.Time { return time.Now().Add(mayWait) }
