@@ -28,10 +28,10 @@
 //		})
 //	}
 //
-// and [Lifetime], which wants the same opener and ends requests in every way that there
-// is, over real connections; and [TestStore], which every store of a cluster's ledgers has to pass; package
-// redistest starts the real servers for one on Redis. [Store] is one in memory, with
-// everything that can go wrong.
+// [Lifetime] takes the same opener, and ends requests in every way that there is, over
+// real connections. [TestStore] is what every store of a cluster's ledgers has to pass;
+// package redistest starts the real servers for one on Redis, and [Store] is one in
+// memory, with everything that can go wrong.
 //
 // Everything here is safe for concurrent use. The kit requires nothing but the
 // standard library and reports through testing.TB; it does not replace a load

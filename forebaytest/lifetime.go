@@ -16,10 +16,13 @@ import (
 // and once, however a request ends: with an answer or without, by a panic, by a client
 // that hangs up, resets, sends half a body or reads nothing, in line, in the middle of
 // the answer, in a stream, by a stop of the server; over HTTP/1.1 and over HTTP/2. Each
-// ending happens once more than there are slots; then a full set of calls is admitted,
-// and no goroutine and no descriptor is left over. Each is a subtest.
+// ending happens once more than there are slots; then the books balance (one decision for
+// each request, one release for each lease), a full set of calls is admitted, and no
+// goroutine and no descriptor is left over. Each is a subtest; those for which the system
+// lacks an ability, SetLimit or Drain, are skipped.
 //
-// The server under the system has [forebay.ConnContext].
+// The handler is given real requests of net/http's, and the server has
+// [forebay.ConnContext]. The Stats of the system are those of all its gates.
 func Lifetime(t *testing.T, open Opener) {
 	for _, e := range endings() {
 		for _, version := range e.versions {
