@@ -8,6 +8,7 @@ BENCH_CLUSTER ?= $(GO) run . cluster --strict
 FUZZTIME    ?= 60s
 SMOKETIME   ?= 3s
 MUTATE      ?=
+STRESS      ?= 10000000
 CHAOS       ?=
 COVER_MIN   ?= 95
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -105,6 +106,10 @@ fuzz: ## Run each fuzz target in turn (FUZZTIME=60s)
 .PHONY: smoke
 smoke: ## Run each fuzz target for a moment (SMOKETIME=3s)
 	@GO="$(GO)" scripts/fuzz $(SMOKETIME)
+
+.PHONY: stress
+stress: ## Ten million operations on two gates at once, under the race detector (STRESS=10000000)
+	$(GO) test $(RACE) -count=1 -v -run 'TestHardBound|TestNoWakeUpIsLost' . -ops $(STRESS)
 
 .PHONY: mutate
 mutate: ## Remove each release site in turn; some test must fail (MUTATE="-only gate.go")

@@ -160,7 +160,7 @@ func TestIdleTimeBehindAReloadIsNotFullTime(t *testing.T) {
 
 // A gate with many calls out still finds a slot without a walk through all of them.
 func TestManySlotsAreFoundQuickly(t *testing.T) {
-	const many = 20_000
+	const many = 6_000
 	g := gateOf(t, Config{MaxInFlight: many})
 	leases := make([]Lease, many)
 	for i := range leases {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var stressOps = flag.Int("ops", 10_000_000, "operations of the hard-bound test; a tenth of it with -short")
+var stressOps = flag.Int("ops", 2_000_000, "operations of the hard-bound test; a tenth of it with -short")
 
 // arena is a gate under fire with a count of its own of what really runs.
 type arena struct {
@@ -260,7 +260,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	for _, limit := range []int{1, 3} {
 		g, err := New(Config{MaxInFlight: limit, MaxWait: time.Minute, MaxWaiting: 64})
 		must(err)
-		ops := 1_000_000
+		ops := *stressOps / 8
 		if testing.Short() {
 			ops /= 10
 		}
