@@ -9,10 +9,11 @@ import (
 	"example.com/forebay/forebaytest/redistest"
 )
 
-// config returns what opens a store on servers.
+// config returns what opens a store on servers. A machine that is busy with other tests is
+// given its time to connect.
 func config(a redistest.Address) Config {
 	u := url.URL{Scheme: "redis"}
-	q := url.Values{}
+	q := url.Values{"dial_timeout": {"3s"}}
 	switch {
 	case a.Socket != "":
 		u.Scheme, u.Path = "unix", a.Socket
