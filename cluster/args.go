@@ -13,7 +13,7 @@ func (r *Request) Args(identity string) []string {
 	p.ints(int64(r.Number), int64(r.Epoch), int64(r.Granted), int64(r.Returned),
 		int64(r.Claim), int64(r.Waiting), int64(r.InUse), inMillis(r.Oldest), int64(r.Spare), int64(r.Limit),
 		int64(r.Override.Version), int64(r.Override.Limit), inMillis(r.Override.For),
-		inMillis(r.Lease), inMillis(r.Withhold), int64(r.MinShare))
+		inMillis(r.Lease), inMillis(r.Withhold), int64(r.MinShare), r.Contact, int64(r.Share))
 	p.flag(r.Fenced)
 	p.flag(r.Leaving)
 	p.str(r.Host)
@@ -48,7 +48,7 @@ func (r *Request) atLeast() uint64 {
 // sane returns the request with counts that cannot be negative at least 0.
 func (r *Request) sane() *Request {
 	c := *r
-	for _, n := range []*int{&c.Claim, &c.Waiting, &c.InUse, &c.Spare, &c.Limit, &c.MinShare} {
+	for _, n := range []*int{&c.Claim, &c.Waiting, &c.InUse, &c.Spare, &c.Limit, &c.MinShare, &c.Share} {
 		*n = max(0, *n)
 	}
 	for _, d := range []*time.Duration{&c.Oldest, &c.Override.For, &c.Withhold} {

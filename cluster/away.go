@@ -43,6 +43,9 @@ func (l *loan) policy(now time.Time) {
 		l.store.next = now
 		return
 	}
+	if l.alone && !l.how.Refuse && l.shareIsOver(now) {
+		l.gate.Lapse() // what runs on it has ended as well
+	}
 	l.goAlone(now)
 }
 
@@ -77,6 +80,7 @@ func (l *loan) setAlone(how feed.Alone) {
 	l.look()
 	l.unreturn(maxUnits)
 	l.gate.Alone(how)
+	l.boundShare()
 }
 
 // policyAt returns when the policy is to be looked at; zero: not as long as things are
@@ -101,6 +105,9 @@ func (l *loan) policyAt(now time.Time) time.Time {
 		// Until then others may use all of the limit: of them we do not know when they
 		// last heard from the store, but that it was before we did not.
 		at = later(at, l.store.since.Add(l.me.Lease+l.me.Lease/clockMargin))
+		if l.terms.Withhold > 0 {
+			at = later(at, l.lastAt.Add(shareAfter(l.me.Lease)))
+		}
 	}
 	return at
 }
@@ -114,21 +121,10 @@ func (l *loan) ownShare() int {
 	if l.exchanges == 0 {
 		return min(l.terms.MinShare, l.limit)
 	}
-	return min(max(l.share, l.terms.MinShare), l.limit)
-}
-
-// shareEnds returns when the ledger may lend our share to others; zero: it does so as
-// soon as nothing is heard of us, and we use it all the same.
-func (l *loan) shareEnds() time.Time {
-	if l.terms.WhenAway != Share || l.terms.Withhold == 0 || l.exchanges == 0 {
-		return time.Time{}
+	if l.terms.Withhold > 0 {
+		return min(l.share, l.limit) // what the ledger has heard of, and not more
 	}
-	return l.until.Add(l.terms.Withhold)
-}
-
-func (l *loan) shareIsOver(now time.Time) bool {
-	over := l.shareEnds()
-	return !over.IsZero() && !now.Before(over)
+	return min(max(l.share, l.terms.MinShare), l.limit)
 }
 
 // rejoins reports whether a gate that goes on alone stops doing so, now that the ledger

@@ -51,7 +51,7 @@ func (c *checks) after(b before, l *Ledger, r *Request, reply *Reply) string {
 
 // sums: what is kept of all together is what the members have.
 func sums(l *Ledger) string {
-	var held, inUse, waiting, queued, withheld int
+	var held, inUse, waiting, queued, withheld, shares int
 	low, high := 0, 0
 	for i, name := range l.names {
 		m := l.members[name]
@@ -74,16 +74,19 @@ func sums(l *Ledger) string {
 			low, high = m.limit, m.limit
 		}
 		held, inUse, waiting, queued = held+m.held(), inUse+m.inUse, waiting+m.waiting, queued+m.queued
-		withheld += m.withheld(l.clock)
+		withheld += l.reserved(m)
+		if m.withhold > 0 {
+			shares += m.share
+		}
 		low, high = min(low, m.limit), max(high, m.limit)
 	}
 	if len(l.names) > 0 && (low != l.low || high != l.high) {
 		return fmt.Sprintf("limits are from %d to %d, not %d to %d", low, high, l.low, l.high)
 	}
 	if len(l.names) != len(l.members) || held != l.held || inUse != l.inUse || waiting != l.waiting ||
-		queued != l.line.queued || withheld != l.withheld {
-		return fmt.Sprintf("sums: %d names, held %d, in use %d, waiting %d, queued %d, withheld %d",
-			len(l.names), held, inUse, waiting, queued, withheld)
+		queued != l.line.queued || withheld != l.withheld || shares != l.shares {
+		return fmt.Sprintf("sums: %d names, held %d, in use %d, waiting %d, queued %d, withheld %d, shares %d",
+			len(l.names), held, inUse, waiting, queued, withheld, shares)
 	}
 	return ""
 }
@@ -106,7 +109,7 @@ func (c *checks) lent(b before, l *Ledger, r *Request) string {
 		switch {
 		case l.learning() && (name != r.Instance || r.Epoch == 0 || grown > r.Claim):
 			return name + " was lent something by a ledger that learns"
-		case !l.learning() && l.held+l.withheld > l.limit:
+		case !l.learning() && l.held+l.withheld > l.limit && (name != r.Instance || l.held+l.withheld-l.reserved(m) > l.limit):
 			return fmt.Sprintf("%s was lent something, and %d are held and %d withheld of %d", name, l.held, l.withheld, l.limit)
 		case name != r.Instance && m.granted > m.told+maxUnacked && was != m.told:
 			return name + " was lent too much before it spoke"

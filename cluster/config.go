@@ -28,10 +28,13 @@ type Terms struct {
 	// a limit of 3 on five instances leaves nobody anything, which is Closed.
 	MinShare int
 	// Withhold makes the ledger keep the share of an instance that it hears nothing of
-	// from the others for that long, and the instance use it no longer than that, so
-	// that the limit also holds when only some are cut off, once the calls that run then
-	// have ended. 0: it does not, and the limit may be exceeded by the shares of those
-	// that are cut off.
+	// from the others for that long, and the instance use it no longer than that and not
+	// before 1.65 leases, so that the limit also holds when only some are cut off. Calls
+	// of others that began before the instance was missed, and take 0.4 leases more, come
+	// on top until they end: never more than the shares of those that are cut off. A
+	// ledger that is lost meanwhile withholds nothing. 0: nothing is withheld, and the
+	// limit may be exceeded by the shares of those that are cut off. A change is in force
+	// once the ledger has heard of it.
 	Withhold time.Duration
 	// IdleHold is how long a slot that nobody uses here stays for the next call,
 	// while nobody misses it. 0: 50 ms. Negative: it goes back at once.

@@ -28,7 +28,7 @@
 //     the store's jumps ahead at most once within a lease.
 //   - There is one store at a time. Two Redis primaries are two stores.
 //   - While the store is away, [Closed] holds the limit always. [Share] holds it when
-//     everybody is cut off: not when only some are, which Terms.Withhold makes up for,
+//     everybody is cut off: not when only some are, unless Terms.Withhold keeps it so,
 //     nor against an instance that starts or wakes in the half second in which the
 //     store comes back. [Open] holds nothing.
 //   - After the limit is lowered, what runs goes on, and nothing starts until it fits;

@@ -17,6 +17,11 @@ const (
 	renewAfter = 60 * 60 * 1000
 )
 
+// elapsed returns the ledger's other clock: since the epoch began, by the server's clock
+// with its jumps. No less than that passed in truth, so whoever is missed by it is missed
+// in time, and perhaps too early, which costs little.
+func (l *Ledger) elapsed() int64 { return l.wall - l.origin }
+
 func givenUpAfter(lease int64) int64 { return lease * givenUpNum / givenUpDen }
 
 // cold says what is special about an epoch that was begun by an instance that knew of
@@ -39,7 +44,11 @@ func (s *step) advance() {
 		s.beginEpoch(wall, max(s.epoch, least))
 		return
 	}
-	passed := max(0, wall-s.wall)
+	passed := wall - s.wall
+	if passed < 0 { // nobody knows what passed
+		s.origin += passed - s.lease
+		passed = 0
+	}
 	if !s.idle() {
 		passed = min(passed, s.lease/jumpDen)
 	}
@@ -60,7 +69,7 @@ func (s *step) beginEpoch(wall int64, last uint64) {
 	*s.Ledger = Ledger{
 		key: s.r.Key, epoch: max(uint64(max(0, wall)), last+1), identity: s.server.Identity,
 		wall: wall, renewed: wall, limit: -1, override: s.override,
-		learn: givenUpAfter(s.lease), nearest: membership * s.lease,
+		origin: wall - 1, learn: givenUpAfter(s.lease), nearest: membership * s.lease, doubt: membership * s.lease,
 		members: map[string]*member{}, line: newLine(),
 	}
 	if s.override == (override{}) {

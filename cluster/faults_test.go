@@ -33,8 +33,12 @@ type fault struct {
 	strikes func(r *rig, dice *rand.Rand)
 	lasts   time.Duration
 	heals   func(r *rig)
-	parts   bool // some know more of the store than others: only Closed is exact then
+	parts   bool // some know more of the store than others: Share is exact only if it is withheld
 }
+
+// loses are the faults by which a ledger is lost: who is cut off meanwhile is unknown to
+// the next one, so what is withheld is lost as well.
+var loses = map[string]bool{"wipe": true, "restart": true, "failover": true}
 
 func (r *rig) everywhere(f forebaytest.Faults) {
 	r.mu.Lock()
@@ -77,6 +81,12 @@ var faults = []fault{
 			in.path.SetFaults(forebaytest.Faults{Err: errAway})
 		}
 	}, 6 * time.Second, healed, true},
+	{"one hears no answers", func(r *rig, dice *rand.Rand) {
+		if in := r.any(dice); in != nil {
+			in.path.SetFaults(forebaytest.Faults{LoseReply: 1})
+		}
+	}, 6 * time.Second, healed, true},
+	{"two cut off, one after the other", cutTwo, 5 * time.Second, healed, true},
 	{"one killed, one joins", func(r *rig, dice *rand.Rand) {
 		if in := r.any(dice); in != nil {
 			in.kill()
@@ -89,6 +99,16 @@ var faults = []fault{
 		}
 		r.joinAndWork()
 	}, 0, nil, true},
+}
+
+// cutTwo cuts two instances of a bubble off, one after the other.
+func cutTwo(r *rig, dice *rand.Rand) {
+	for range 2 {
+		if in := r.any(dice); in != nil {
+			in.path.SetFaults(forebaytest.Faults{LoseRequest: 1})
+		}
+		time.Sleep(time.Duration(dice.Int64N(int64(2 * time.Second))))
+	}
 }
 
 // flap lets the store of a bubble come and go.
@@ -143,20 +163,24 @@ func TestFaults(t *testing.T) {
 	}
 	for nth, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
+			policies := []cluster.Terms{{}}
+			if f.parts {
+				policies = []cluster.Terms{{WhenAway: cluster.Closed}, {Withhold: 10 * time.Second}}
+			}
 			for i := range *seeds { // every other fault meets a fenced gate
-				synctest.Test(t, func(t *testing.T) { underFault(t, f, uint64(nth+i+1)) })
+				for _, terms := range policies {
+					synctest.Test(t, func(t *testing.T) { underFault(t, f, terms, uint64(nth+i+1)) })
+				}
 			}
 		})
 	}
 }
 
 // underFault runs in a bubble.
-func underFault(t *testing.T, f fault, seed uint64) {
+func underFault(t *testing.T, f fault, terms cluster.Terms, seed uint64) {
 	r := newRig(t, 12)
 	r.each, r.holds, r.pauses = 5, 25*time.Millisecond, 2*time.Millisecond
-	if f.parts {
-		r.terms.WhenAway = cluster.Closed
-	}
+	r.terms = terms
 	r.terms.Fenced = seed%2 == 0
 	r.store.Replicate(400 * time.Millisecond)
 	for range 4 {
@@ -210,7 +234,7 @@ func playHistory(t *testing.T, seed uint64) {
 		r.config.MaxWaiting = 0
 	}
 	r.each, r.holds, r.pauses = 1+dice.IntN(8), time.Duration(1+dice.IntN(50))*time.Millisecond, time.Duration(1+dice.IntN(20))*time.Millisecond
-	r.terms.WhenAway = []cluster.Policy{cluster.Closed, cluster.Share}[dice.IntN(2)]
+	r.terms = []cluster.Terms{{WhenAway: cluster.Closed}, {}, {Withhold: time.Duration(2+dice.IntN(10)) * time.Second}}[dice.IntN(3)]
 	r.terms.Fenced = dice.IntN(3) == 0
 	r.store.Replicate(400 * time.Millisecond)
 	for range 1 + dice.IntN(5) {
@@ -220,7 +244,8 @@ func playHistory(t *testing.T, seed uint64) {
 	var told []string
 	for range 20 {
 		f := faults[dice.IntN(len(faults))]
-		if f.parts && r.terms.WhenAway != cluster.Closed {
+		withheld := r.terms.Withhold > 0
+		if f.parts && r.terms.WhenAway == cluster.Share && !withheld || loses[f.name] && withheld {
 			continue
 		}
 		told = append(told, fmt.Sprintf("%v %s", time.Since(bubbleStart), f.name))

@@ -9,6 +9,7 @@ import (
 func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 	l.out, l.slow = nil, false
 	back, missed := l.store.failures > 0, l.missed(now)
+	wasAlone, share := l.alone, l.share
 	l.store.well()
 	l.exchanges++
 	l.listen(r, &rep)
@@ -19,7 +20,7 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 	if l.exchanges > 1 && rep.Learning > 0 {
 		rep.Share = min(rep.Share, l.share) // not everybody has spoken
 	}
-	l.last, l.lastAt, l.share = rep, now, rep.Share
+	l.last, l.lastAt, l.share, l.withheld = rep, now, rep.Share, r.Withhold
 	l.heard = max(l.heard, rep.Heard)
 	l.learns, l.learnt = rep.Learning > 0, now.Add(rep.Learning)
 	l.contended, l.recalled = rep.Contended || l.recalled, false
@@ -29,6 +30,7 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 		l.rejoinAsOthers()
 	}
 	if l.alone && !l.rejoins(now, back) {
+		l.boundShare()
 		return
 	}
 	l.gate.Renew(l.until)
@@ -37,6 +39,7 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 		l.gate.Answered(l.heard)
 	}
 	l.suspect(now, r, &rep)
+	l.poked = l.poked || l.corrects(r, &rep, wasAlone, share)
 }
 
 // together puts in force what the ledger lends, and ends the time without it.
@@ -163,7 +166,7 @@ func (l *loan) hear(n News) {
 		l.setReturns() // what lies idle goes back with it
 	case 'n':
 		l.last.Instances = n.Count
-		l.share = l.limit / max(1, n.Count)
+		l.counted(n.Count)
 	case 'l':
 		l.poked = l.poked || n.Count != l.last.Limit
 	case 'e':

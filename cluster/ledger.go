@@ -12,6 +12,7 @@ type Ledger struct {
 	identity string // of the server when the epoch began, "" if not known
 
 	clock, wall int64 // the ledger's own and the server's, in ms, at the last step
+	origin      int64 // by the server's clock: where elapsed counts from
 	learn       int64 // by its own clock: nothing is lent before
 	cold        cold
 	renewed     int64 // by the server's clock: when the key's life was last renewed
@@ -21,7 +22,8 @@ type Ledger struct {
 	low, high int // of those that instances are configured with
 
 	held, inUse, waiting int // over all instances
-	withheld             int // the shares of instances that were cut off
+	withheld             int // what is kept free for the shares of instances that are missed
+	shares               int // of all instances that have theirs withheld, also while they speak
 	reclaimed, lostTotal uint64
 	top                  uint64 // no instance was ever granted more in this epoch
 	fences               uint64 // given out in this epoch
@@ -29,6 +31,7 @@ type Ledger struct {
 	names   []string // of the members, in the order in which they came
 	members map[string]*member
 	nearest int64  // by its own clock: nobody is given up or forgotten before
+	doubt   int64  // by elapsed: nobody else is missed before
 	calm    string // who was told that nobody else waits, and not yet otherwise; "*": several
 
 	spoilt bool // there was state, and it is lost
@@ -57,6 +60,8 @@ type step struct {
 	m        *member // who speaks; nil if it leaves
 	newer    bool    // the request says something that the ledger has not heard
 	joined   bool
+	eased    bool // what was withheld went to whom it was withheld for
+	share    int  // as the reply says
 	lost     int
 	messages []Message
 }
@@ -70,16 +75,19 @@ func (l *Ledger) Exchange(server Server, r *Request) (Reply, []Message) {
 	s.recognise()
 	s.limits()
 	if s.newer && s.m != nil {
-		apart := s.m.withheld(s.clock)
+		before := s.release()
 		s.figures()
 		s.standing()
-		s.resume(apart)
+		s.withhold(before)
 		s.cover()
 	}
 	s.lend()
 	if s.newer && s.m != nil {
 		s.arrived()
 		s.nearest = min(s.nearest, s.m.due())
+	}
+	if s.eased {
+		s.line.fromTheFront()
 	}
 	s.tidy()
 	if passed := s.wall - s.renewed; passed >= renewAfter || passed < 0 {
@@ -105,11 +113,14 @@ func (s *step) reply() Reply {
 		Epoch: s.epoch, Lost: s.lost,
 		Limit: s.limit, Override: s.override.shown(s.wall),
 		Held: s.held, InUse: s.inUse, Waiting: s.waiting, Instances: len(s.names),
-		Share:    s.share(),
+		Share: s.share, Clock: s.elapsed(),
 		Learning: fromMillis(max(0, s.learn-s.clock)), Contended: s.contended(),
 		Reclaimed: s.reclaimed, LostTotal: s.lostTotal, Configured: s.low, Differ: s.low != s.high,
 	}
 	m := s.m
+	if m == nil || !s.newer {
+		r.Share = s.shareNow()
+	}
 	if m == nil {
 		return r
 	}
@@ -118,7 +129,7 @@ func (s *step) reply() Reply {
 		r.Slots = append(r.Slots, slot.Slot)
 	}
 	if s.newer {
-		m.share, m.told = r.Share, m.granted
+		m.told = m.granted
 		s.hush(r.Contended)
 	}
 	return r

@@ -31,24 +31,27 @@ local pack, unpackm = cmsgpack.pack, cmsgpack.unpack
 local floor, max, min, sub, find = math.floor, math.max, math.min, string.sub, string.find
 
 local id, seq, epoch, granted, returned, claim, waiting, inUse, oldest, spare, limit,
-  version, override, lasts, lease, withhold, minShare, fenced, leaving, host,
+  version, override, lasts, lease, withhold, minShare, contact, may, fenced, leaving, host,
   slots, arrived, standing, least, identity = unpackm(ARGV[1])
 fenced, leaving = fenced == 1, leaving == 1
 local giveUp = floor(lease * 8 / 5)
 
 -- The parts of e. COLD says what is special about an epoch that began where there was
--- no state, by an instance that knew of none.
+-- no state, by an instance that knew of none. ORIGIN is where elapsed counts from,
+-- SHARES are those of all whose share is withheld once they are missed, DOUBT is when
+-- somebody may be missed next.
 local LAYOUT, EPOCH, IDENTITY, LEARN, COLD, RENEWED, VERSION, OVERRIDE, UNTIL = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local LIMIT, LOW, HIGH, MEMBERS, WITHHELD, NEAREST, RECLAIMED, LOST = 10, 11, 12, 13, 14, 15, 16, 17
+local ORIGIN, SHARES, DOUBT = 18, 19, 20
 local NOTCOLD, WATCHED, STRANGERS = 0, 1, 2
 -- The parts of m; the first is the epoch once more.
 local CLOCK, WALL, TOP, HELD, INUSE, WAITING, QUEUED = 2, 3, 4, 5, 6, 7, 8
 local HEAD, CURSOR, TAIL, FENCES, CALM = 9, 10, 11, 12, 13
 -- The parts of a member. FLAGS: 1 its slots are numbered, 2 it was given up. PASSED is
 -- the place of its first ticket that was passed over, SPANS are pairs of numbers of
--- calls, SLOTS triples of number, grant and fence.
+-- calls, SLOTS triples of number, grant and fence. CONTACT is when it surely heard us.
 local SEQ, GRANTED, RETURNED, ACKED, TOLD, RUNS, WAITS, OLDEST, HEARD, NEXT, STAND = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local LAST, COST, PASSED, SEEN, LEASE, LIMITED, WITHHOLD, SHARE, FLAGS, SPANS, SLOTS = 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
+local LAST, COST, PASSED, SEEN, LEASE, LIMITED, WITHHOLD, SHARE, CONTACT, FLAGS, SPANS, SLOTS = 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
 
 -- 1. The server. A test says what it is to be.
 local wall, up, subscribers, info
@@ -81,21 +84,23 @@ if not lost and (got[1] or got[2] or got[3]) then
     E, M, me = {unpackm(got[1])}, {unpackm(got[2])}, got[3] and {unpackm(got[3])}
   end)
   used = got[4] or ''
-  lost = not readable or #E ~= LOST or E[LAYOUT] ~= 1 or #M ~= CALM or M[1] ~= E[EPOCH]
+  lost = not readable or #E ~= DOUBT or E[LAYOUT] ~= 2 or #M ~= CALM or M[1] ~= E[EPOCH]
     or (me and #me ~= SLOTS) or find(used, '[^01]') ~= nil
 end
 if lost then E, M, me = nil, nil, nil end
 
 -- 3. The clock moves, or an epoch begins. The clock follows the server's, which may
--- jump, by a quarter of the lease at most, unless nobody has anything to lose.
+-- jump, by a quarter of the lease at most, unless nobody has anything to lose. By
+-- elapsed, which is the server's with its jumps, instances are missed.
 local settled, wipe, names, named = false, false, nil, false
 local news = {}
 local wasUsed = used
 if not E or (identity ~= '' and identity ~= E[IDENTITY]) or least > E[EPOCH] + floor(M[FENCES] / 1048576) then
   local cold = not E and epoch == 0 and not lost
   local o = E or {}
-  E = {1, max(wall, max(o[EPOCH] or 0, least) + 1), identity, giveUp, NOTCOLD, wall,
-    o[VERSION] or 0, o[OVERRIDE] or -1, o[UNTIL] or 0, -1, 0, 0, 0, 0, 15 * lease, 0, 0}
+  E = {2, max(wall, max(o[EPOCH] or 0, least) + 1), identity, giveUp, NOTCOLD, wall,
+    o[VERSION] or 0, o[OVERRIDE] or -1, o[UNTIL] or 0, -1, 0, 0, 0, 0, 15 * lease, 0, 0,
+    wall - 1, 0, 15 * lease}
   M = {E[EPOCH], 0, wall, 0, 0, 0, 0, 0, 1, 1, 0, 0, ''}
   me, names, used, wasUsed, wipe, settled = nil, {}, '', '', true, true
   if cold then
@@ -114,13 +119,18 @@ if not E or (identity ~= '' and identity ~= E[IDENTITY]) or least > E[EPOCH] + f
   end
   news = {key, 'e ' .. E[EPOCH]}
 else
-  local passed = max(0, wall - M[WALL])
+  local passed = wall - M[WALL]
+  if passed < 0 then -- nobody knows what passed
+    settled, E[ORIGIN], passed = true, E[ORIGIN] + passed - lease, 0
+  end
   if M[HELD] > 0 or M[QUEUED] > 0 or E[WITHHELD] > 0 or withhold > 0
     or M[CLOCK] < E[LEARN] or (E[COLD] ~= NOTCOLD and M[CLOCK] < giveUp) then
     passed = min(passed, floor(lease / 4))
   end
   M[CLOCK], M[WALL] = M[CLOCK] + passed, wall
 end
+
+local elapsed, eased = wall - E[ORIGIN], false
 
 local newer = not me or seq > me[SEQ]
 local members, dirty = {[id] = me or false}, {}
@@ -180,8 +190,16 @@ local function mark(n, as)
   used = string.match(sub(used, 1, n - 1) .. as .. sub(used, n + 1), '^(.-)0*$')
 end
 
--- grant lends units to a member.
+-- reserved is what the others must not have because of a member that is missed, besides
+-- what it is lent: the rest of its share.
+local function reserved(m)
+  if m[WITHHOLD] == 0 or elapsed - m[CONTACT] < floor(m[LEASE] * 3 / 4) then return 0 end
+  return max(0, m[SHARE] - m[GRANTED] + m[RETURNED])
+end
+
+-- grant lends units to a member: first of what is withheld for it.
 local function grant(m, units)
+  local before = reserved(m)
   if m[FLAGS] % 2 == 1 then
     for g = m[GRANTED] + 1, m[GRANTED] + units do
       local n, s, f = find(used, '0', 1, true) or #used + 1, m[SLOTS], M[FENCES] + 1
@@ -192,20 +210,23 @@ local function grant(m, units)
   end
   m[GRANTED], M[HELD] = m[GRANTED] + units, M[HELD] + units
   M[TOP] = max(M[TOP], m[GRANTED])
+  if before > 0 then
+    settled, eased, E[WITHHELD] = true, true, E[WITHHELD] - before + reserved(m)
+  end
 end
 
 -- 4. Everybody is looked at if somebody may be due, leaves, or is configured otherwise.
-if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] then
+if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] or elapsed >= E[DOUBT] then
   list()
   fetch(names)
   if newer and me then me[LIMITED] = limit end
   local kept = {}
-  E[WITHHELD], E[NEAREST] = 0, M[CLOCK] + 15 * lease
+  E[WITHHELD], E[SHARES], E[NEAREST], E[DOUBT] = 0, 0, M[CLOCK] + 15 * lease, elapsed + 15 * lease
   for _, name in ipairs(names) do
     local m = members[name]
     if not m then spoilt() end
     local ends = m[SEEN] + floor(m[LEASE] * 8 / 5)
-    local apart = m[WITHHOLD] > 0 and ends + m[WITHHOLD] + floor(m[WITHHOLD] / 16) or 0
+    local apart = m[WITHHOLD] > 0 and ends + floor(m[WITHHOLD] * 11 / 8) or 0
     local forgotten = max(m[SEEN] + 15 * m[LEASE], apart)
     local leaves = leaving and newer and name == id
     local held = m[GRANTED] - m[RETURNED]
@@ -228,9 +249,14 @@ if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] 
       kept[#kept + 1] = name
       if #kept == 1 then E[LOW], E[HIGH] = m[LIMITED], m[LIMITED] end
       E[LOW], E[HIGH] = min(E[LOW], m[LIMITED]), max(E[HIGH], m[LIMITED])
-      if away and M[CLOCK] < apart then E[WITHHELD] = E[WITHHELD] + m[SHARE] end
+      if away and M[CLOCK] >= apart and m[SHARE] > 0 then m[SHARE], dirty[name] = 0, true end
+      if m[WITHHOLD] > 0 then
+        E[SHARES], E[WITHHELD] = E[SHARES] + m[SHARE], E[WITHHELD] + reserved(m)
+        local doubt = m[CONTACT] + floor(m[LEASE] * 3 / 4)
+        if elapsed < doubt then E[DOUBT] = min(E[DOUBT], doubt) end
+      end
       local due = forgotten
-      if away and apart > 0 then due = apart elseif not away and busy then due = ends end
+      if away and m[SHARE] > 0 then due = apart elseif not away and busy then due = ends end
       E[NEAREST] = min(E[NEAREST], due)
     end
   end
@@ -253,7 +279,7 @@ if not me and not leaving then
   list()
   for _, name in ipairs(names) do if name == id then spoilt() end end
   local heard, top = standing[#standing] or 0, M[TOP]
-  me = {0, top, top, top, top, 0, 0, 0, heard, heard + 1, 0, 0, 0, 0, M[CLOCK], lease, limit, 0, 0, fenced and 1 or 0, {}, {}}
+  me = {0, top, top, top, top, 0, 0, 0, heard, heard + 1, 0, 0, 0, 0, M[CLOCK], lease, limit, 0, 0, 0, fenced and 1 or 0, {}, {}}
   members[id] = me
   names[#names + 1] = id
   if #names == 1 then E[LOW], E[HIGH] = limit, limit end
@@ -297,17 +323,15 @@ if inForce ~= E[LIMIT] then
   settled, E[LIMIT], M[CURSOR] = true, inForce, M[HEAD]
 end
 
--- 8. What the speaker holds, and which of its calls stand.
+-- 8. What the speaker holds, what of its share is withheld, and which of its calls stand.
 local missed = 0
 local speaks = me and newer
+local share = floor(E[LIMIT] / max(1, E[MEMBERS]))
 if speaks then
   dirty[id] = true
-  local was, apart = me[FLAGS] >= 2, 0
-  if was then
-    local w = me[WITHHOLD]
-    if w > 0 and M[CLOCK] < me[SEEN] + floor(me[LEASE] * 8 / 5) + w + floor(w / 16) then apart = me[SHARE] end
-    me[FLAGS], E[WITHHELD], settled, M[CURSOR] = me[FLAGS] - 2, E[WITHHELD] - apart, true, M[HEAD]
-  end
+  local was, kept, theirs = me[FLAGS] >= 2, reserved(me), E[SHARES]
+  if me[WITHHOLD] > 0 then theirs = theirs - me[SHARE] end
+  if was then me[FLAGS], M[CURSOR] = me[FLAGS] - 2, M[HEAD] end
   if me[PASSED] > 0 then me[PASSED], M[CURSOR] = 0, M[HEAD] end
   me[SEQ], me[SEEN], me[LEASE], me[WITHHOLD] = seq, M[CLOCK], lease, withhold
   local before, own, numbered = me[GRANTED] - me[RETURNED], 0, me[FLAGS] == 1
@@ -384,8 +408,30 @@ if speaks then
   local stand = between(spans, me[NEXT], me[HEARD])
   M[QUEUED], me[STAND] = M[QUEUED] + stand - me[STAND], stand
 
-  -- Units that run there and are not lent come first: they run already.
-  local n = min(spare, E[LIMIT] - M[HELD] - E[WITHHELD])
+  if withhold > 0 then share = min(share, max(0, E[LIMIT] - theirs)) end
+  share = min(max(share, minShare), E[LIMIT])
+  me[SHARE] = max(may, share)
+  if contact == 0 then
+    me[CONTACT] = elapsed - floor(lease * 3 / 4)
+  elseif contact < 0 or epoch ~= E[EPOCH] then
+    me[CONTACT] = elapsed
+  else
+    me[CONTACT] = min(contact, elapsed)
+  end
+  local keeps = reserved(me)
+  if keeps < kept then M[CURSOR] = M[HEAD] end
+  if withhold > 0 then
+    theirs = theirs + me[SHARE]
+    local doubt = me[CONTACT] + floor(lease * 3 / 4)
+    if elapsed < doubt and doubt < E[DOUBT] then settled, E[DOUBT] = true, doubt end
+  end
+  if keeps ~= kept or theirs ~= E[SHARES] then
+    settled, E[WITHHELD], E[SHARES] = true, E[WITHHELD] - kept + keeps, theirs
+  end
+
+  -- Units that run there and are not lent come first: they run already, on what is
+  -- withheld for them.
+  local n = min(spare, E[LIMIT] - M[HELD] - E[WITHHELD] + keeps)
   if n > 0 and not learning then grant(me, n) end
 end
 
@@ -425,7 +471,7 @@ if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 
           calls = max(0, floor((4 - since) / cost))
         end
       end
-      local n = min(stand, calls, floor(free / cost))
+      local n = min(stand, calls, floor((free + reserved(m)) / cost))
       if n > 0 then
         grant(m, n * cost)
         local from, left = m[NEXT], n
@@ -489,7 +535,7 @@ if speaks then
     if last > me[HEARD] then
       local calls = last - first + 1
       if not learning and me[STAND] == 0 and (M[QUEUED] == 0 or M[CURSOR] > M[TAIL]) then
-        local n = min(calls, floor(max(0, E[LIMIT] - M[HELD] - E[WITHHELD]) / cost))
+        local n = min(calls, floor(max(0, E[LIMIT] - M[HELD] - E[WITHHELD] + reserved(me)) / cost))
         if n > 0 then grant(me, n * cost) end
         calls, first = calls - n, first + n
       end
@@ -508,6 +554,7 @@ if speaks then
   if me[GRANTED] > me[RETURNED] or me[STAND] > 0 or withhold > 0 then due = M[CLOCK] + giveUp end
   if due < E[NEAREST] then settled, E[NEAREST] = true, due end
 end
+if eased then M[CURSOR] = M[HEAD] end
 
 -- 11. A line that is mostly holes is moved together.
 if M[TAIL] - M[HEAD] + 1 > 2 * M[QUEUED] + 256 then
@@ -537,13 +584,18 @@ if M[TAIL] - M[HEAD] + 1 > 2 * M[QUEUED] + 256 then
   M[HEAD], M[CURSOR] = tail + 1, tail + 1
 end
 
--- 12. The answer. M[CALM] is who was told that nobody else waits: once somebody does,
--- they hear of it.
-local share = min(max(floor(E[LIMIT] / max(1, E[MEMBERS])), minShare), E[LIMIT])
+-- 12. The answer. M[CALM] is who was told that nobody else waits: once somebody does, or
+-- more is out than may be, they hear of it.
+if not speaks then
+  local apart = me and me[WITHHOLD] > 0
+  if withhold > 0 then share = min(share, max(0, E[LIMIT] - E[SHARES] + (apart and me[SHARE] or 0))) end
+  share = min(max(share, minShare), E[LIMIT])
+  if apart then share = min(share, me[SHARE]) end
+end
 local contended = M[QUEUED] > (me and me[STAND] or 0) or E[LIMIT] - M[HELD] - E[WITHHELD] < 0
 if speaks then
-  me[SHARE], me[TOLD] = share, me[GRANTED]
-  if me[STAND] > 0 and M[CALM] ~= '' and M[CALM] ~= id then
+  me[TOLD] = me[GRANTED]
+  if (me[STAND] > 0 or E[LIMIT] - M[HELD] - E[WITHHELD] < 0) and M[CALM] ~= '' and M[CALM] ~= id then
     news[#news + 1], news[#news + 2], M[CALM] = key, 'c', ''
   end
   if not contended then
@@ -559,7 +611,7 @@ end
 local answer = pack({E[EPOCH], mine[GRANTED], mine[RETURNED], mine[HEARD], mine[STAND], missed,
   E[LIMIT], E[VERSION], E[OVERRIDE], E[UNTIL] > 0 and E[UNTIL] - wall or 0,
   M[HELD], M[INUSE], M[WAITING], E[MEMBERS], share, contended and 1 or 0, max(0, E[LEARN] - M[CLOCK]),
-  E[RECLAIMED], E[LOST], E[LOW], E[LOW] ~= E[HIGH] and 1 or 0, holds})
+  E[RECLAIMED], E[LOST], E[LOW], E[LOW] ~= E[HIGH] and 1 or 0, elapsed, holds})
 
 -- 13. Nothing was written or published until here.
 local renew = wipe or wall - E[RENEWED] >= 3600000 or wall < E[RENEWED]

@@ -69,7 +69,7 @@ func (w *walk) visit(m *member, t ticket, place int64) (done, more bool) {
 		return false, true
 	}
 	stand := m.stand(t)
-	n := min(stand, calls, w.free()/t.cost)
+	n := min(stand, calls, w.room(m)/t.cost)
 	if n > 0 {
 		w.grant(m, n*t.cost)
 		m.next = nth(m.spans, m.next, n) + 1
@@ -129,8 +129,9 @@ func (w *walk) tell() {
 	}
 }
 
-// grant lends units to a member.
+// grant lends units to a member: first of what is withheld for it.
 func (s *step) grant(m *member, units int) {
+	kept := s.reserved(m)
 	for range units {
 		m.granted++
 		if m.fenced {
@@ -139,30 +140,25 @@ func (s *step) grant(m *member, units int) {
 	}
 	s.held += units
 	s.top = max(s.top, m.granted)
-}
-
-// resume ends the withholding of a share: the member that it is of has spoken.
-func (s *step) resume(share int) {
-	if s.m.gone {
-		s.m.gone = false
-		s.withheld -= share
-		s.line.fromTheFront()
+	if less := kept - s.reserved(m); less > 0 {
+		s.withheld -= less
+		s.eased = true
 	}
 }
 
 // cover lends the speaker what it needs for units that run there and are not lent, before
-// anybody else: they run already.
+// anybody else: they run already, on what is withheld for it.
 func (s *step) cover() {
-	if n := min(s.r.Spare, s.free()); n > 0 && !s.learning() {
+	if n := min(s.r.Spare, s.room(s.m)); n > 0 && !s.learning() {
 		s.grant(s.m, n)
 	}
 }
 
 // hush keeps in mind who was told that nobody else waits, and tells them once if
-// somebody does.
+// somebody does, or if more is out than may be.
 func (s *step) hush(contended bool) {
 	name := s.r.Instance
-	if s.m.queued > 0 && s.calm != "" && s.calm != name {
+	if (s.m.queued > 0 || s.free() < 0) && s.calm != "" && s.calm != name {
 		s.publish(s.key, "c")
 		s.calm = ""
 	}

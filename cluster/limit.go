@@ -51,10 +51,3 @@ func (s *step) hear(o Override) {
 		s.override.until = s.wall + inMillis(o.For)
 	}
 }
-
-// share returns what an instance may use if it is cut off from now on. Everybody's
-// shares together are within the limit, unless MinShare says otherwise.
-func (s *step) share() int {
-	share := s.limit / max(1, len(s.names))
-	return min(max(share, s.r.MinShare), max(0, s.limit))
-}

@@ -117,7 +117,7 @@ func (s *step) arrived() {
 		}
 		calls, cost := int(last-first+1), max(1, run.Cost)
 		if s.atOnce() {
-			now := min(calls, max(0, s.free())/cost)
+			now := min(calls, max(0, s.room(m))/cost)
 			s.grant(m, now*cost)
 			calls -= now
 			first += uint64(now)

@@ -17,6 +17,7 @@ func load(kept map[string]string) (*Ledger, error) {
 	l.override = override{version: u.uint(), limit: u.int(), until: u.int64()}
 	l.limit, l.low, l.high = u.int(), u.int(), u.int()
 	_, l.withheld, l.nearest, l.reclaimed, l.lostTotal = u.int(), u.int(), u.int64(), u.uint(), u.uint()
+	l.origin, l.shares, l.doubt = u.int64(), u.int(), u.int64()
 	if err := u.end(); err != nil {
 		return nil, unreadable(settledField, kept, err)
 	}
@@ -50,7 +51,7 @@ func loadMember(s string) (*member, error) {
 		number: u.uint(), granted: u.uint(), returned: u.uint(), acked: u.uint(), told: u.uint(),
 		inUse: u.int(), waiting: u.int(), oldest: u.int64(),
 		heard: u.uint(), next: u.uint(), queued: u.int(), last: u.int64(), lastCost: u.int(), passed: u.int64(),
-		seen: u.int64(), lease: u.int64(), limit: u.int(), withhold: u.int64(), share: u.int(),
+		seen: u.int64(), lease: u.int64(), limit: u.int(), withhold: u.int64(), share: u.int(), contact: u.int64(),
 	}
 	flags := u.int()
 	m.fenced, m.gone = flags&flagFenced != 0, flags&flagGone != 0

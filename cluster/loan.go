@@ -50,8 +50,9 @@ type loan struct {
 	learns    bool      // the ledger lends nothing yet
 	learnt    time.Time // about when it will
 	share     int
-	dear      bool // calls in line may cost more than one unit
-	raise     bool // the next request claims units that the ledger of this epoch does not know
+	withheld  time.Duration // for how long the ledger keeps it from the others
+	dear      bool          // calls in line may cost more than one unit
+	raise     bool          // the next request claims units that the ledger of this epoch does not know
 
 	returns    bool // as the gate was told
 	usage      usage
@@ -122,7 +123,12 @@ func (l *loan) held() int { return int(l.granted - l.returned) }
 // valid reports whether the lease is: by the monotonic clock, and by the wall clock,
 // which goes on while the machine is suspended.
 func (l *loan) valid(now time.Time) bool {
-	return now.Before(l.until) && now.Round(0).Before(l.until.Round(0))
+	return !past(now, l.until)
+}
+
+// past reports whether a time has come, by either clock.
+func past(now, at time.Time) bool {
+	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
 }
 
 // step does what is due, and returns the request that is to be sent now, or when to call

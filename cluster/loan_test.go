@@ -429,3 +429,76 @@ func TestSubscribedLate(t *testing.T) {
 		t.Error("nothing is asked")
 	}
 }
+
+// withheld is a bench whose instance goes on with its share, which is withheld for a minute.
+func withheld(t *testing.T) *bench {
+	b := newBench(t, Terms{Withhold: time.Minute})
+	b.me.Withhold = time.Minute
+	b.told(b.asks(), Reply{Epoch: 5, Clock: 1, Share: 3})
+	b.hear(News{Kind: 'n', Count: 1})
+	for b.now = b.now.Add(time.Second); b.gate.alone == nil; b.now = b.now.Add(time.Second / 10) {
+		if r, _ := b.step(b.now); r != nil {
+			b.failed(b.now, errLostReply)
+		}
+	}
+	if since := b.now.Sub(b.lastAt); b.gate.alone.Slots != 3 || since < 8*defaultLease/5 {
+		t.Fatalf("%+v after %v", b.gate.alone, since)
+	}
+	return b
+}
+
+// TestTellsOfItsShare: who uses its share says so until all that runs is lent to it, and
+// names an answer from then on.
+func TestTellsOfItsShare(t *testing.T) {
+	b := newBench(t, Terms{Withhold: time.Minute})
+	b.me.Withhold = time.Minute
+	if r := b.asks(); r.Contact >= 0 || r.Share != 0 {
+		t.Errorf("who knows of nothing tells %d, %d", r.Contact, r.Share)
+	}
+	b = withheld(t)
+	b.probe(b.now)
+	b.gate.running = 2
+	for _, c := range []struct {
+		granted uint64
+		pause   time.Duration
+		contact int64
+		share   int
+	}{{0, 0, 0, 3}, {1, time.Second, 0, 3}, {1, 0, 0, 3}, {2, 0, 0, 3}, {2, 0, 50, 3}} {
+		r := b.asks()
+		if r.Contact != c.contact || r.Share != c.share {
+			t.Errorf("it tells %d and %d, not %+v", r.Contact, r.Share, c)
+		}
+		b.now = b.now.Add(c.pause)
+		b.told(r, Reply{Epoch: 5, Granted: c.granted, Share: 3, Clock: 50})
+	}
+	if b.gate.alone != nil {
+		t.Error("it still goes on alone")
+	}
+	b.gate.running = 3
+	if b.told(b.asks(), Reply{Epoch: 5, Granted: 2, Share: 3, Clock: 5000}); b.poked {
+		t.Error("what runs beside what is lent asks without end")
+	}
+}
+
+// TestShareEndsByItself: as the ledger was told, whatever the terms say meanwhile, and by
+// either clock.
+func TestShareEndsByItself(t *testing.T) {
+	b := withheld(t)
+	over := b.until.Add(time.Minute)
+	if !b.gate.until.Equal(over) {
+		t.Errorf("the gate ends it %v late", b.gate.until.Sub(over))
+	}
+	b.setTerms(b.now, Terms{Withhold: time.Hour})
+	if got := b.shareEnds(); !got.Equal(over) {
+		t.Errorf("it ends %v late", got.Sub(over))
+	}
+	woken := b.now.Round(0).Add(2 * time.Minute) // it has no monotonic clock, as if that stood still
+	b.step(woken)
+	if !b.gate.alone.Refuse || b.gate.lapses != 1 {
+		t.Errorf("it goes on after two minutes of the wall clock")
+	}
+	b.probe(b.now)
+	if r := b.asks(); r.Contact >= 0 || r.Share != 0 {
+		t.Errorf("afterwards it tells %d, %d", r.Contact, r.Share)
+	}
+}

@@ -25,7 +25,8 @@ type member struct {
 	lease    int64
 	limit    int // configured
 	withhold int64
-	share    int   // as last told
+	share    int   // the most that it may use once it is cut off, for all that it knows
+	contact  int64 // by elapsed: of the latest answer that it surely heard
 	fenced   bool  // its slots are numbered
 	gone     bool  // given up, or cut off
 	passed   int64 // place of its first ticket that was passed over; 0: none was
@@ -39,32 +40,24 @@ func (m *member) busy() bool { return m.held() > 0 || m.queued > 0 || m.withhold
 // givenUp returns when the member is given up.
 func (m *member) givenUp() int64 { return m.seen + givenUpAfter(m.lease) }
 
-// apart returns until when a member that is cut off may use its share, with a
-// sixteenth for clocks that differ.
+// apart returns until when a member that is cut off may use its share. A tenth of that is
+// for clocks that differ, and a quarter for jumps of the server's.
 func (m *member) apart() int64 {
 	if m.withhold == 0 {
 		return 0
 	}
-	return m.givenUp() + m.withhold + m.withhold/16
+	return m.givenUp() + m.withhold*11/8
 }
 
 // forgotten returns when the member is forgotten, if it is not busy or given up.
 func (m *member) forgotten() int64 { return max(m.seen+membership*m.lease, m.apart()) }
-
-// withheld returns the units that the others must not have because of the member.
-func (m *member) withheld(clock int64) int {
-	if m.gone && clock < m.apart() {
-		return m.share
-	}
-	return 0
-}
 
 // due returns a moment before which nothing becomes of the member by itself.
 func (m *member) due() int64 {
 	switch {
 	case !m.gone && m.busy():
 		return m.givenUp()
-	case m.gone && m.withhold > 0:
+	case m.gone && m.share > 0:
 		return m.apart()
 	}
 	return m.forgotten()
@@ -133,7 +126,7 @@ func (s *step) count() {
 	says := m != nil && s.newer
 	if says && (s.r.Leaving || m.limit != s.r.Limit) {
 		m.limit = s.r.Limit
-	} else if s.clock < s.nearest {
+	} else if s.clock < s.nearest && s.elapsed() < s.doubt {
 		return
 	}
 	leaves := ""
@@ -147,7 +140,8 @@ func (s *step) count() {
 // have.
 func (s *step) recount(leaves string) {
 	before := s.names
-	s.names, s.withheld, s.nearest = nil, 0, s.clock+membership*s.lease
+	s.names, s.withheld, s.shares = nil, 0, 0
+	s.nearest, s.doubt = s.clock+membership*s.lease, s.elapsed()+membership*s.lease
 	for _, name := range before {
 		m := s.members[name]
 		due := !m.gone && m.busy() && s.clock >= m.givenUp()
@@ -168,7 +162,10 @@ func (s *step) recount(leaves string) {
 		}
 		s.names = append(s.names, name)
 		s.low, s.high = min(s.low, m.limit), max(s.high, m.limit)
-		s.withheld += m.withheld(s.clock)
+		if m.gone && s.clock >= m.apart() {
+			m.share = 0
+		}
+		s.reserve(m)
 		s.nearest = min(s.nearest, m.due())
 	}
 	s.line.fromTheFront()

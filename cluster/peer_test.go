@@ -34,6 +34,8 @@ type peer struct {
 	out    *Request // under way
 	sentAt float64
 	wants  bool
+	clock  int64 // of the last answer
+	share  int   // as it said
 	nextAt float64
 }
 
@@ -131,6 +133,7 @@ func (p *peer) request() *Request {
 		Key: p.w.key, Instance: p.name, Host: p.name, Number: p.number, Lease: p.w.lease, Limit: p.w.limit,
 		Epoch: p.epoch, Granted: p.granted, Returned: p.returned, Fenced: p.w.fenced,
 		Withhold: p.w.withhold, MinShare: p.w.minShare, Override: p.w.override,
+		Contact: p.clock, Share: p.share,
 		Waiting: len(p.line), InUse: p.running + p.due, Spare: p.due,
 		Leaving: p.leaving && p.running == 0 && p.held() == 0,
 	}
@@ -174,6 +177,7 @@ func (p *peer) failed() {
 // replied hears the ledger.
 func (p *peer) replied(r *Request, rep *Reply) {
 	p.out = nil
+	p.clock, p.share = rep.Clock, rep.Share
 	if r.Leaving {
 		p.dead = true
 		return

@@ -6,7 +6,7 @@ import (
 )
 
 // replyParts are the values in a reply.
-const replyParts = 22
+const replyParts = 23
 
 // ParseReply reads the answer of the [Script].
 func ParseReply(s string) (Reply, error) {
@@ -22,7 +22,7 @@ func ParseReply(s string) (Reply, error) {
 		Held:     u.int(), InUse: u.int(), Waiting: u.int(), Instances: u.int(), Share: u.int(),
 		Contended: u.flag(), Learning: u.millis(),
 		Reclaimed: u.uint(), LostTotal: u.uint(), Configured: u.int(), Differ: u.flag(),
-		Slots: u.slots(),
+		Clock: u.int64(), Slots: u.slots(),
 	}
 	if err := u.end(); err != nil {
 		return Reply{}, fmt.Errorf("cluster: a reply of the ledger is %q: %w", s, err)

@@ -50,8 +50,15 @@ type Request struct {
 	// others may not; 0: they may. Who has one speaks as often as one that holds.
 	Withhold time.Duration
 	MinShare int
-	Fenced   bool
-	Leaving  bool // the last request of the instance: what it has not heard of is not its own
+	// Contact is Reply.Clock of the latest answer that the instance heard, in Epoch: it
+	// uses nothing but what it is lent, and begins with its share 1.6 leases after that
+	// answer at the earliest. 0: it uses its share, or runs what it is not lent. Below 0: it
+	// has no share before it hears of one. Share is the most that it may use by itself.
+	// Both matter to Withhold only.
+	Contact int64
+	Share   int
+	Fenced  bool
+	Leaving bool // the last request of the instance: what it has not heard of is not its own
 }
 
 // Override is a limit that was set by hand. Of two, the one with the higher version
@@ -84,6 +91,7 @@ type Reply struct {
 	Waiting    int           // calls in line anywhere, as last told
 	Instances  int           // that spoke within the last membership
 	Share      int           // units that the instance may use once it is cut off; too many while Learning
+	Clock      int64         // of the ledger, above 0: for Request.Contact
 	Contended  bool          // calls of others wait, or more is lent than the limit
 	Learning   time.Duration // until the ledger lends again; 0: it does
 	Reclaimed  uint64        // units taken from instances that died, in Epoch

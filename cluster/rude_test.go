@@ -82,6 +82,7 @@ func (h *rude) request(id string) *Request {
 		Epoch: heard.Epoch, Granted: heard.Granted, Returned: heard.Returned, Slots: slices.Clone(heard.Slots),
 		Waiting: h.IntN(3),
 		InUse:   h.IntN(3), Oldest: time.Duration(h.IntN(1e9)), MinShare: h.IntN(2),
+		Contact: heard.Clock, Share: heard.Share,
 	}
 	held := int(r.Granted - r.Returned)
 	r.Claim = h.IntN(held + 1)
@@ -112,7 +113,7 @@ func (h *rude) lines(r *Request) {
 
 // lies are what is rarely said, or should not be.
 func (h *rude) lies(r *Request) {
-	switch h.IntN(30) {
+	switch h.IntN(34) {
 	case 1:
 		r.Number = uint64(h.IntN(int(r.Number) + 1))
 	case 2:
@@ -130,5 +131,9 @@ func (h *rude) lies(r *Request) {
 		r.Leaving = true
 	case 10:
 		r.Claim, r.InUse, r.Limit = -1, -5, -2
+	case 11:
+		r.Contact = []int64{-1, 0, 1 << 40, int64(h.IntN(5000))}[h.IntN(4)]
+	case 12:
+		r.Contact, r.Share = 0, h.IntN(9)-1
 	}
 }

@@ -16,7 +16,7 @@ const (
 	memberLetter = "i"
 	hostLetter   = "h"
 	placeLetter  = "t"
-	layout       = 1 // of all that, the first part of the settled field
+	layout       = 2 // of all that, the first part of the settled field
 )
 
 // ParseState reads what the script keeps for one gate: all fields of its key. Times in
@@ -84,7 +84,7 @@ func (l *Ledger) settled() string {
 	p.ints(l.learn, int64(l.cold), l.renewed,
 		int64(l.override.version), int64(l.override.limit), l.override.until,
 		int64(l.limit), int64(l.low), int64(l.high), int64(len(l.names)), int64(l.withheld),
-		l.nearest, int64(l.reclaimed), int64(l.lostTotal))
+		l.nearest, int64(l.reclaimed), int64(l.lostTotal), l.origin, int64(l.shares), l.doubt)
 	return string(p)
 }
 
@@ -114,7 +114,7 @@ func (m *member) kept() string {
 	p.ints(int64(m.number), int64(m.granted), int64(m.returned), int64(m.acked), int64(m.told),
 		int64(m.inUse), int64(m.waiting), m.oldest,
 		int64(m.heard), int64(m.next), int64(m.queued), m.last, int64(m.lastCost), m.passed,
-		m.seen, m.lease, int64(m.limit), m.withhold, int64(m.share), int64(flags))
+		m.seen, m.lease, int64(m.limit), m.withhold, int64(m.share), m.contact, int64(flags))
 	p.list(2 * len(m.spans))
 	for _, s := range m.spans {
 		p.ints(int64(s.First), int64(s.Last))

@@ -35,6 +35,7 @@ func (l *loan) request(now time.Time) *Request {
 	l.dear = dear(v.Arrived) || l.dear && v.Waiting > 0
 	r.Waiting, r.InUse, r.Oldest = v.Waiting, v.InFlight, v.Oldest
 	r.Spare = l.spare(now, v)
+	l.tellShare(&r, v)
 	r.Limit, r.Override = l.me.Limit, l.overrideAt(now)
 	r.Leaving = l.leaving && l.lent == 0 && v.InFlight == 0
 	l.toldBefore = l.told

@@ -77,6 +77,8 @@ type teller struct {
 	line     []waiting
 	calls    uint64
 	heard    uint64
+	clock    int64 // of the last answer; below 0: there was none
+	share    int   // as it said
 }
 
 func (r *reader) play(script []byte) []byte {
@@ -120,7 +122,7 @@ func (r *reader) event(who string, words []string) string {
 	}
 	m := r.members[who]
 	if m == nil {
-		m = &teller{terms: Request{Instance: who, Host: "host-" + who, Limit: 4, Lease: 2 * time.Second}}
+		m = &teller{clock: -1, terms: Request{Instance: who, Host: "host-" + who, Limit: 4, Lease: 2 * time.Second}}
 		r.members[who] = m
 	}
 	if len(words) > 0 && words[0] == "beats" {
@@ -164,7 +166,7 @@ func (r *reader) server(words []string) string {
 func (r *reader) says(m *teller, words []string) string {
 	m.terms.Number++
 	q := m.terms
-	q.Key = r.key
+	q.Key, q.Contact, q.Share = r.key, m.clock, m.share
 	lost, again := false, false
 	for _, w := range words {
 		switch w {
@@ -192,11 +194,16 @@ func (r *reader) says(m *teller, words []string) string {
 			other.pushed(r.t, message)
 		}
 	}
-	return shownReply(&reply) + r.shownNews(told)
+	answer := shownReply(&reply)
+	if r.l.withheld > 0 {
+		answer += fmt.Sprintf(", %d withheld", r.l.withheld)
+	}
+	return answer + r.shownNews(told)
 }
 
 // words reads one word: a term that stays, or something that is said once. give=N gives
-// units back, wait=COSTS has calls join the line, with an a for those that only ask;
+// units back, alone says that it uses its share and may=N how much that is, where it is
+// not what it was told, contact=N which answer it heard, wait=COSTS has calls join the line, with an a for those that only ask;
 // left=NUMBERS has calls leave it.
 func (r *reader) words(m *teller, q *Request, word string) {
 	key, value, _ := strings.Cut(word, "=")
@@ -232,6 +239,12 @@ func (r *reader) words(m *teller, q *Request, word string) {
 		}
 	case "spare":
 		q.Spare = number(r.t, value)
+	case "alone": // it uses its share
+		q.Contact = 0
+	case "contact":
+		q.Contact = int64(number(r.t, value))
+	case "may":
+		q.Share = number(r.t, value)
 	case "claim":
 		q.Claim = number(r.t, value)
 	case "override": // VERSION:LIMIT[:FOR]
@@ -266,6 +279,7 @@ func (m *teller) fill(q *Request) {
 func (m *teller) hears(q *Request, reply *Reply) {
 	m.lent(int(reply.Granted - min(reply.Granted, max(m.granted, reply.Returned))))
 	m.epoch, m.granted, m.returned, m.slots = reply.Epoch, reply.Granted, reply.Returned, reply.Slots
+	m.clock, m.share = reply.Clock, reply.Share
 	m.heard = max(m.heard, reply.Heard)
 	m.line = slices.DeleteFunc(m.line, func(c waiting) bool { return c.ask && c.number <= m.heard })
 }

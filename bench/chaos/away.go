@@ -74,13 +74,19 @@ func flap(st *stage) error {
 	return nil
 }
 
-// awayFor is how long the store has been away for certain before the policy must be in
-// force.
-const awayFor = usualLease + 500*time.Millisecond
+// How long the store has been away for certain before the policy must be in force; a
+// share that is withheld from the others begins later.
+const (
+	awayFor     = usualLease + 500*time.Millisecond
+	withheldFor = usualLease*165/100 + 500*time.Millisecond
+)
 
 // keepsItsWord looks at the time in which the policy is in force.
 func keepsItsWord(st *stage, v *verdict) {
 	alone := span{st.struck.add(awayFor), st.healed}
+	if st.sheet.Loan.Withhold > 0 {
+		alone.from = st.struck.add(withheldFor)
+	}
 	if st.blind {
 		alone.from = st.struck.add(time.Second)
 	}
@@ -109,7 +115,7 @@ func keepsItsWord(st *stage, v *verdict) {
 		if cut < st.crew && st.sheet.Loan.Withhold == 0 {
 			st.allowed = append(st.allowed, excess{span{st.struck, st.healed.add(usualLease)}, cut * share})
 		}
-		if !st.blind && use < 0.6 {
+		if !st.blind && use < min(0.6, 0.8*v.use[0]) {
 			v.fault("only %.0f %% of the limit was in use by gates that should each use a share", 100*use)
 		}
 	}

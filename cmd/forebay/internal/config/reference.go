@@ -135,7 +135,7 @@ var clusterKeys = []Key{
 		"it is exact. Where there are more programs than slots, 0 leaves nobody any, and 1 goes above the limit",
 		"Times the number of programs it should stay below the limit; check says so.", "1"},
 	{"cluster.withhold", "a duration, 0 to 24h; with share only", "0: nothing is withheld",
-		"if only some programs are cut off, the others use the whole limit and those their share: too many together. For as long as this says the others leave that share alone, and the program that is cut off uses it no longer than that. It costs the share of a program that crashed for as long",
+		"if only some programs are cut off, the others use the whole limit and those their share: too many together. For as long as this says the others leave that share alone, and the program that is cut off uses it no longer than that, and not before 1.65 leases. It costs the share of a program that crashed for as long",
 		"Half: programs that are cut off stand still sooner. Twice: a crash costs their share for twice as long.", "10s"},
 	{"cluster.lease", "a duration, 500ms to 1m", "2s",
 		"for so long a program may use its slots after it last heard from Redis; 1.6 times it and a second later those of one that died are lent again",
