@@ -6,6 +6,7 @@ require (
 	example.com/forebay v0.0.0
 	example.com/forebay/contrib/promgate v0.0.0
 	github.com/DeRuina/timberjack v1.4.10
+	github.com/pires/go-proxyproto v0.15.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/rogpeppe/go-internal v1.16.0

@@ -144,6 +144,9 @@ func (c *checker) trust() {
 	if c.FrontTimeout > 0 && len(c.TrustedProxies) == 0 && !strings.HasPrefix(c.Listen.Address, "unix:") {
 		c.find(Warning, "trust_nobody", "front_timeout", "front_timeout says that something stands in front, but trusted_proxies is empty: every caller has the address of the front; write trusted_proxies: [ADDRESS]")
 	}
+	if len(c.TrustedProxies) == 0 && c.At("caller.header") != (config.Pos{}) {
+		c.find(Warning, "caller_unread", "caller.header", "caller.header is %s, but trusted_proxies is empty, so it is read from nobody; write trusted_proxies: [ADDRESS]", c.Caller.Header)
+	}
 	if c.RequestID.Trust == config.TrustEverybody {
 		c.find(Warning, "trust_ids", "request_id.trust", "request_id.trust is everybody: callers can make log lines look like other people's; write trusted_proxies")
 	}

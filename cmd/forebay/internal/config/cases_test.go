@@ -33,6 +33,7 @@ var places = map[string]string{
 	"":                           small + "%s\n",
 	"admin":                      small + "admin: {listen: :9001, token_file: testdata/admin.token, %s}\n",
 	"timeouts":                   small + "timeouts: {%s}\n",
+	"caller":                     small + "caller: {%s}\n",
 	"request_id":                 small + "request_id: {%s}\n",
 	"log":                        small + "log: {%s}\n",
 	"gates.a":                    strings.Replace(small, "4}", "4, %s}", 1),

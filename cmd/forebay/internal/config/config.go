@@ -20,6 +20,8 @@ type Config struct {
 	FrontTimeout   time.Duration  // how long what stands in front waits; 0: not known
 	Pools          map[string]int // sizes by name
 	TrustedProxies []netip.Prefix // whose headers are believed; single addresses have all bits
+	ProxyProtocol  bool           // their connections begin with a PROXY header
+	Caller         Caller         // how callers are told apart
 	RequestID      RequestID      // how requests are called
 	Log            Log            // what is written down
 	Gates          []Gate         // in the order of the file
@@ -58,6 +60,12 @@ type Timeouts struct {
 	ReadHeader       time.Duration // for a request's header to come in
 	Idle             time.Duration // for the next request on a connection
 	UpstreamResponse time.Duration // for the upstream's header to come back
+}
+
+// Caller says how callers are told apart.
+type Caller struct {
+	Header     string // where trusted proxies say whom they ask for: X-Forwarded-For or Forwarded
+	IPv6Prefix int    // bits of an IPv6 address that are one caller's
 }
 
 // RequestID says how requests are called.

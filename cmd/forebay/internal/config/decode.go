@@ -180,6 +180,7 @@ var mappingExamples = map[string]string{
 	"admin":                         "an address such as 127.0.0.1:8081, or {listen: ADDRESS, token_file: PATH}",
 	"timeouts":                      "{read_header: 5s, idle: 75s, upstream_response: 30s}",
 	"pools":                         "{db: 20}",
+	"caller":                        "{header: X-Forwarded-For, ipv6_prefix: 64}",
 	"request_id":                    "{header: X-Request-Id, trust: trusted_proxies}",
 	"log":                           "{to: stderr, decisions: refused, remote_ip: truncated}",
 	"gates":                         "{reports: {max_in_flight: 4}}",

@@ -44,6 +44,10 @@ func (c *Config) YAML() string {
 			line("  - %s", quote(p.String()))
 		}
 	}
+	if c.ProxyProtocol {
+		line("proxy_protocol: true")
+	}
+	line("caller: {header: %s, ipv6_prefix: %d}", c.Caller.Header, c.Caller.IPv6Prefix)
 	line("request_id: {header: %s, trust: %s}", quote(c.RequestID.Header), c.RequestID.Trust)
 	line("log: {%s}", c.Log.yaml())
 	line("gates:")

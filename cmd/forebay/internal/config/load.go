@@ -78,6 +78,7 @@ const (
 	DefaultReadHeader       = 5 * time.Second  // of Timeouts.ReadHeader
 	DefaultIdle             = 75 * time.Second // of Timeouts.Idle
 	DefaultUpstreamResponse = 30 * time.Second // of Timeouts.UpstreamResponse
+	DefaultIPv6Prefix       = 64               // of Caller.IPv6Prefix
 	DefaultMaxSize          = 64 << 20         // of Log.MaxSize, for a file
 	DefaultKeep             = 5                // of Log.Keep, for a file
 )
@@ -88,6 +89,7 @@ func defaults() *Config {
 		Admin:        Admin{Address: DefaultAdmin},
 		DrainTimeout: DefaultDrainTimeout,
 		Timeouts:     Timeouts{DefaultReadHeader, DefaultIdle, DefaultUpstreamResponse},
+		Caller:       Caller{"X-Forwarded-For", DefaultIPv6Prefix},
 		RequestID:    RequestID{"X-Request-Id", TrustProxies},
 		Log:          Log{To: "stderr", Decisions: "refused", RemoteIP: "truncated"},
 		at:           map[string]Pos{},

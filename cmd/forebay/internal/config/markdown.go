@@ -54,6 +54,7 @@ var headings = map[string]string{
 	"admin":                         "`admin`: the listener for those who operate it",
 	"timeouts":                      "`timeouts`: of the proxy itself",
 	"pools":                         "`pools`: what the backend really has",
+	"caller":                        "`caller`: who is calling",
 	"request_id":                    "`request_id`: how requests are called",
 	"log":                           "`log`: what is written down",
 	"gates.NAME":                    "`gates`: what is limited",

@@ -27,6 +27,7 @@ var otherWords = map[string]string{
 	"bind": "listen", "address": "listen", "port": "listen", "groups": "gates",
 	"shutdown_timeout": "drain_timeout", "grace": "drain_timeout", "bypass": "exempt",
 	"valkey": "redis", "store": "redis", "prefix": "name", "ttl": "lease", "fallback": "when_store_is_away",
+	"proxy_protocols": "proxy_protocol", "accept_proxy": "proxy_protocol", "send_proxy": "proxy_protocol", "real_ip": "caller",
 	"logging": "log", "level": "decisions", "output": "to", "ip": "remote_ip",
 }
 

@@ -30,6 +30,8 @@ func (d *decoder) whole(root value) {
 		{"front_timeout", func(v value) { d.durationInto(&c.FrontTimeout, v, shortest, "60s") }},
 		{"pools", d.pools},
 		{"trusted_proxies", d.trustedProxies},
+		{"proxy_protocol", func(v value) { c.ProxyProtocol, _ = d.boolean(v) }},
+		{"caller", d.caller},
 		{"request_id", d.requestID},
 		{"log", d.log},
 		{"gates", gates.read},
@@ -49,6 +51,7 @@ func (d *decoder) whole(root value) {
 	shared.check()
 	routes.check(there["routes"])
 	d.checkAddresses()
+	d.checkProxyProtocol()
 }
 
 func (d *decoder) durationInto(t *time.Duration, v value, least time.Duration, example string) {
@@ -77,6 +80,30 @@ func (d *decoder) pools(v value) {
 		n, _ := d.number(c, 1, maxUnits) // a wrong size still makes the name known
 		d.config.Pools[name] = n
 	})
+}
+
+func (d *decoder) caller(v value) {
+	c := &d.config.Caller
+	d.mapping(v, "caller", []key{
+		{"header", func(v value) {
+			if w, ok := d.word(v, "X-Forwarded-For", "Forwarded"); ok {
+				c.Header = w
+			}
+		}},
+		{"ipv6_prefix", func(v value) {
+			if n, ok := d.number(v, 32, 128); ok {
+				c.IPv6Prefix = n
+			}
+		}},
+	})
+}
+
+// checkProxyProtocol finds a PROXY header that nobody may send.
+func (d *decoder) checkProxyProtocol() {
+	if d.config.ProxyProtocol && len(d.config.TrustedProxies) == 0 && !d.partial {
+		d.wrongKey("proxy_protocol", d.config.at["proxy_protocol"],
+			"proxy_protocol is true and trusted_proxies is empty, so nobody's PROXY header is taken", "write trusted_proxies: [ADDRESS], with that of what stands in front")
+	}
 }
 
 func (d *decoder) requestID(v value) {

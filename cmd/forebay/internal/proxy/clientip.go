@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -8,8 +9,12 @@ import (
 
 const forwardedFor = "X-Forwarded-For"
 
+// forwarded is the header of RFC 7239, which says the same in another form.
+const forwarded = "Forwarded"
+
 // ClientIP returns the address of whoever sent the request: the peer, or, when
-// the peer is a trusted proxy, whom X-Forwarded-For names. That is read from the
+// the peer is a trusted proxy, whom X-Forwarded-For names, or Forwarded where that is
+// the header that is read. It is read from the
 // right, past trusted proxies, to the first address that none of them stands for;
 // what is further left is that one's own claim. Something that is no address
 // ("unknown", a name) ends the walk at the proxy that reported it, and no other
@@ -17,11 +22,11 @@ const forwardedFor = "X-Forwarded-For"
 //
 // The result is not valid when the peer has no address (a unix socket) and nobody
 // trusted names one.
-func ClientIP(r *http.Request, trusted []netip.Prefix) netip.Addr {
+func ClientIP(r *http.Request, trusted []netip.Prefix, header string) netip.Addr {
 	if c, ok := r.Context().Value(callerKey{}).(*identified); ok {
 		return c.client
 	}
-	return findCaller(r, trusted).client
+	return findCaller(r, trusted, header).client
 }
 
 // caller is who sent a request.
@@ -32,7 +37,7 @@ type caller struct {
 	id      string
 }
 
-func findCaller(r *http.Request, trusted []netip.Prefix) caller {
+func findCaller(r *http.Request, trusted []netip.Prefix, header string) caller {
 	c := caller{}
 	if at := r.RemoteAddr; strings.HasPrefix(at, "@") || strings.HasPrefix(at, "/") { // a unix socket
 		c.trusted = len(trusted) > 0
@@ -40,10 +45,28 @@ func findCaller(r *http.Request, trusted []netip.Prefix) caller {
 		c.peer, c.trusted = peer, trusts(trusted, peer)
 	}
 	c.client = c.peer
-	if c.trusted {
+	switch {
+	case !c.trusted:
+	case header == forwarded:
+		c.client = walkForwarded(c.peer, r.Header[forwarded], trusted)
+	default:
 		c.client = walk(c.peer, r.Header[forwardedFor], trusted)
 	}
 	return c
+}
+
+// Trusts reports whether the peer at addr is a trusted proxy: its address is in one of
+// the networks, or it has none because it connects through a unix socket, which file
+// permissions have let it into. Where no network is trusted nobody is.
+func Trusts(trusted []netip.Prefix, addr net.Addr) bool {
+	if len(trusted) == 0 || addr == nil {
+		return false
+	}
+	if addr.Network() == "unix" {
+		return true
+	}
+	peer, ok := parseHop(addr.String())
+	return ok && trusts(trusted, peer)
 }
 
 // walk goes through the lines of X-Forwarded-For from the right for as long as

@@ -43,7 +43,7 @@ func TestKR01WalkFromTheRight(t *testing.T) {
 	} {
 		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{}}
 		r.Header["X-Forwarded-For"] = c.lines
-		if got := ClientIP(r, trustedHops).String(); got != c.want {
+		if got := ClientIP(r, trustedHops, "").String(); got != c.want {
 			t.Errorf("%s: %s said by %s: %s, want %s", c.name, c.lines, c.peer, got, c.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestKR02OtherHeadersAreNotAskedInstead(t *testing.T) {
 		if name == "Forwarded" {
 			r.Header[name] = []string{"for=6.6.6.6"}
 		}
-		if got := ClientIP(r, trustedHops).String(); got != "127.0.0.1" {
+		if got := ClientIP(r, trustedHops, "").String(); got != "127.0.0.1" {
 			t.Errorf("%s alone: %s, want the peer", name, got)
 		}
 	}
@@ -72,13 +72,13 @@ func TestKR04CanonicalForms(t *testing.T) {
 		{"2001:0db8:0000:0000:0000:0000:0000:0001", "2001:db8::1"},
 	} {
 		r := &http.Request{RemoteAddr: "127.0.0.1:5000", Header: http.Header{"X-Forwarded-For": {c[0]}}}
-		if got := ClientIP(r, trustedHops).String(); got != c[1] {
+		if got := ClientIP(r, trustedHops, "").String(); got != c[1] {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
 	}
 	for peer, want := range map[string]string{"[::ffff:203.0.113.9]:80": "203.0.113.9", "[fe80::1%eth0]:80": "fe80::1", "[::ffff:10.0.0.1]:80": "1.2.3.4"} {
 		r := &http.Request{RemoteAddr: peer, Header: http.Header{"X-Forwarded-For": {"1.2.3.4"}}}
-		if got := ClientIP(r, trustedHops).String(); got != want {
+		if got := ClientIP(r, trustedHops, "").String(); got != want {
 			t.Errorf("peer %s: %s, want %s", peer, got, want)
 		}
 	}
@@ -89,7 +89,7 @@ func FuzzClientIP(f *testing.F) {
 	f.Add("unknown", "]:[,")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		r := &http.Request{RemoteAddr: "127.0.0.1:1", Header: http.Header{"X-Forwarded-For": {a, b}}}
-		got := ClientIP(r, trustedHops)
+		got := ClientIP(r, trustedHops, "")
 		if !got.IsValid() || got.Zone() != "" || got.Is4In6() {
 			t.Errorf("%q, %q: %v", a, b, got)
 		}

@@ -13,21 +13,21 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	x := pr.In.Context().Value(exchangeKey{}).(*exchange)
 	out := pr.Out
 	out.URL = x.target.url(h.scheme, h.host, h.base)
-	dropClaims(out.Header, h.config.RequestIDHeader, x.trusted)
+	h.dropClaims(out.Header, x.trusted)
 	dropUpgradeToHTTP(out.Header)
-	setForwarded(out.Header, pr.In, x.caller)
+	setForwarded(out.Header, pr.In, x.caller, h.config.CallerHeader)
 	out.Header[h.config.RequestIDHeader] = []string{x.id}
-	out.Trailer = pr.In.Trailer // net/http fills it in when the body has ended
+	out.Trailer = h.announced(pr.In.Trailer)
 	if out.Body != nil {
-		x.upload.from = pr.In.Body
+		x.upload.from, x.upload.trailer, x.upload.sent = pr.In.Body, pr.In.Trailer, out.Trailer
 		out.Body = &x.upload
 		out.GetBody = x.upload.again
 	}
 }
 
 // setForwarded says for whom, which host and how the request was, extending what
-// a trusted proxy has said.
-func setForwarded(h http.Header, in *http.Request, c caller) {
+// a trusted proxy has said in header.
+func setForwarded(h http.Header, in *http.Request, c caller, header string) {
 	own := forwardedElement(c.peer, in)
 	chain, proto := "", "http"
 	if in.TLS != nil {
@@ -35,14 +35,14 @@ func setForwarded(h http.Header, in *http.Request, c caller) {
 	}
 	h["X-Forwarded-Host"], h["X-Forwarded-Proto"] = []string{in.Host}, []string{proto}
 	if c.trusted {
-		chain = strings.Join(in.Header[forwardedFor], ", ")
 		keep(h, in.Header, "X-Forwarded-Host")
 		keep(h, in.Header, "X-Forwarded-Proto")
-		if said := forwardedSoFar(in.Header, chain); said != "" {
+		var said string
+		if chain, said = soFar(in.Header, header); said != "" {
 			own = said + ", " + own
 		}
 	}
-	h["Forwarded"] = []string{own}
+	h[forwarded] = []string{own}
 	if c.peer.IsValid() { // else there is nothing to add
 		if chain != "" {
 			chain += ", "
@@ -60,44 +60,57 @@ func keep(h, from http.Header, name string) {
 	}
 }
 
-// forwardedSoFar returns the Forwarded of the hops before. Many proxies set
-// X-Forwarded-For and let through whatever the client put into Forwarded, so where
-// the two do not end with the same address it is made anew from the chain.
-func forwardedSoFar(h http.Header, chain string) string {
-	said := strings.Join(h["Forwarded"], ", ")
-	if chain == "" {
-		return said
+// soFar returns the X-Forwarded-For and the Forwarded of the hops before. Many proxies
+// set one of the two and let through whatever the client put into the other, so where
+// they do not end with the same address, the one that is not read for it is made anew
+// from the one that is.
+func soFar(h http.Header, header string) (chain, said string) {
+	chain = strings.Join(h[forwardedFor], ", ")
+	var all []netip.Addr
+	for i := len(h[forwarded]) - 1; i >= 0; i-- { // behind a line that nobody can read
+		line := h[forwarded][i]
+		more, ok := hops(line)
+		if !ok {
+			break
+		}
+		all = append(more, all...)
+		said = strings.TrimSuffix(line+", "+said, ", ")
 	}
 	_, last, _ := cutLast(chain)
-	if hop, ok := parseHop(last); ok && said != "" && lastForwarded(said) == hop {
-		return said
-	}
-	var b strings.Builder
-	for entry := range strings.SplitSeq(chain, ",") {
-		if entry = strings.Trim(entry, " \t"); entry == "" {
-			continue
+	hop, ok := parseHop(last)
+	agree := ok && len(all) > 0 && all[len(all)-1] == hop
+	switch {
+	case agree:
+	case header == forwarded:
+		chain = join(all, "", netip.Addr.String)
+	case chain != "":
+		all = all[:0]
+		for entry := range strings.SplitSeq(chain, ",") {
+			if entry = strings.Trim(entry, " \t"); entry != "" {
+				hop, _ := parseHop(entry)
+				all = append(all, hop)
+			}
 		}
-		if b.Len() > 0 {
-			b.WriteString(", ")
-		}
-		hop, _ := parseHop(entry)
-		b.WriteString("for=" + node(hop))
+		said = join(all, "for=", node)
 	}
-	return b.String()
+	return chain, said
 }
 
-// lastForwarded returns the address in the last element of a Forwarded header. It
-// is not valid if there is none, or if what looks like one stands between quotes.
-func lastForwarded(said string) netip.Addr {
-	_, last, _ := cutLast(said)
-	for pair := range strings.SplitSeq(last, ";") {
-		name, value, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
-		if strings.EqualFold(name, "for") && strings.Count(said, `"`)%2 == 0 {
-			hop, _ := parseHop(strings.Trim(value, `"`))
-			return hop
+// join lists addresses, those that are none as unknown.
+func join(all []netip.Addr, before string, text func(netip.Addr) string) string {
+	var b strings.Builder
+	for i, a := range all {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(before)
+		if a.IsValid() {
+			b.WriteString(text(a))
+		} else {
+			b.WriteString("unknown")
 		}
 	}
-	return netip.Addr{}
+	return b.String()
 }
 
 // forwardedElement is what RFC 7239 has a proxy say about its own hop.

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -19,7 +21,7 @@ func TestHeadersOfAStrangerAreReplaced(t *testing.T) {
 		"X-Forwarded-For: 6.6.6.6", "X-Forwarded-For: 7.7.7.7", "X-Forwarded-Host: evil", "X-Forwarded-Proto: https", "Forwarded: for=6.6.6.6",
 		"X-Real-IP: 6.6.6.6", "X-Forwarded-Port: 1", "X-Forwarded-Prefix: /evil", "X-Forwarded-Server: e", "X-Forwarded: 1", "X-Forwarded-User: root",
 		"True-Client-IP: 6.6.6.6", "CF-Connecting-IP: 6.6.6.6", "X-Client-IP: 6.6.6.6", "X-Original-URL: /admin", "X-Rewrite-URL: /admin",
-		"X_Forwarded_For: 6.6.6.6", "X_Real-IP: 6.6.6.6", "x_request_id: mine", "X-Request-Id: mine", "Proxy: http://evil", "HTTP2-Settings: AAAA",
+		"X_Forwarded_For: 6.6.6.6", "X_Real-IP: 6.6.6.6", "X.Forwarded.For: 6.6.6.6", "X-Forwarded_Host: evil", "X~Real~IP: 6.6.6.6", "X.Request-Id: mine", "x_request_id: mine", "X-Request-Id: mine", "Proxy: http://evil", "HTTP2-Settings: AAAA",
 		"Accept: */*", "X-Company: acme", "X_Custom: kept", "Accept: text/html", "Cookie: a=b"))
 	id := field(head, "X-Request-Id")
 	want := "GET /x HTTP/1.1\r\nHost: shop.example:8443\r\nAccept: */*\r\nAccept: text/html\r\nCookie: a=b\r\n" +
@@ -155,5 +157,28 @@ func TestForwardedSyntax(t *testing.T) {
 	hop, _ := parseHop("[2001:db8::1]:443")
 	if got := fmt.Sprint(node(hop)); got != `"[2001:db8::1]"` {
 		t.Errorf("IPv6: %s", got)
+	}
+}
+
+// TestTrailersNameNobody: an upstream that takes trailers for headers is not told there
+// who calls, by a trusted proxy neither; the others arrive.
+func TestTrailersNameNobody(t *testing.T) {
+	noLeaks(t)
+	got := make(chan http.Header, 1)
+	up := backend(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		got <- r.Trailer
+	})
+	for name, g := range map[string]*rig{"stranger": inFront(t, up, nil), "trusted": inFront(t, up, trust("127.0.0.1/32"))} {
+		answer := g.raw("POST /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n" +
+			"Trailer: X-Sum, X-Forwarded-For, Forwarded, X-Real-IP, X_Real_IP, X-Request-Id, Authorization, Cookie\r\n\r\n1\r\nx\r\n0\r\n" +
+			"X-Sum: 1\r\nX-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nX_Real_IP: 6.6.6.6\r\n" +
+			"X-Request-Id: mine\r\nAuthorization: Basic eA==\r\nCookie: a=b\r\nX-Unannounced: 1\r\n\r\n")
+		if !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+			t.Fatalf("%s: %q", name, answer)
+		}
+		if trailer := <-got; len(trailer) != 1 || trailer.Get("X-Sum") != "1" {
+			t.Errorf("%s: the trailers %v reached the upstream, want X-Sum alone", name, trailer)
+		}
 	}
 }

@@ -53,7 +53,7 @@ func (h *Handler) callerOf(r *http.Request) caller {
 }
 
 func (h *Handler) identify(r *http.Request) caller {
-	c := findCaller(r, h.config.TrustedProxies)
+	c := findCaller(r, h.config.TrustedProxies, h.config.CallerHeader)
 	if (c.trusted || h.config.TrustRequestID) && !h.config.NewRequestIDs {
 		c.id = r.Header.Get(h.config.RequestIDHeader)
 	}

@@ -27,6 +27,9 @@ type Config struct {
 	// it is not empty, so is whoever connects through a unix socket: file permissions
 	// have let it in. Nil: nobody.
 	TrustedProxies []netip.Prefix
+	// CallerHeader is where trusted proxies say whom they ask for: X-Forwarded-For or
+	// Forwarded. The other one is not asked instead. Empty means X-Forwarded-For.
+	CallerHeader string
 	// RequestIDHeader carries the request's id. Empty means X-Request-Id.
 	RequestIDHeader string
 	// TrustRequestID keeps the id that a stranger sends, if it is harmless. Else only
@@ -51,6 +54,7 @@ const (
 	defaultIdleTimeout     = 1500 * time.Millisecond
 	defaultIdlePerHost     = 64
 	requestIDHeader        = "X-Request-Id" // the one that gates read
+	requestIDName          = "x-request-id"
 )
 
 // Result is how one request ended. Nothing is logged: whoever wants to know looks
@@ -90,6 +94,7 @@ type Handler struct {
 	scheme     string
 	host       string
 	base       string // of the path, escaped, without a slash at its end
+	idName     string // of the header with the request's id, in small letters
 	linger     time.Duration
 	config     Config
 }
@@ -107,7 +112,10 @@ func New(c Config) *Handler {
 		c.RequestIDHeader = requestIDHeader
 	}
 	c.RequestIDHeader = http.CanonicalHeaderKey(c.RequestIDHeader)
-	h := &Handler{config: c, transports: newTransports(c), linger: lingerTime}
+	if c.CallerHeader == "" {
+		c.CallerHeader = forwardedFor
+	}
+	h := &Handler{config: c, transports: newTransports(c), linger: lingerTime, idName: strings.ToLower(c.RequestIDHeader)}
 	switch u := c.Upstream; u.Scheme {
 	case "http", "https":
 		h.scheme, h.host, h.base = u.Scheme, u.Host, strings.TrimRight(u.EscapedPath(), "/")

@@ -15,7 +15,9 @@ var (
 // upload is a request's body on its way to the upstream. It is read by net/http's
 // own goroutine, which may outlive the handler.
 type upload struct {
-	from io.ReadCloser
+	from    io.ReadCloser
+	trailer http.Header // the client's, which net/http fills in as the body ends
+	sent    http.Header // the upstream's, of the names that it is told of
 
 	mu    sync.Mutex // guards what follows, and is not held while reading
 	used  bool
@@ -34,6 +36,11 @@ func (u *upload) Read(p []byte) (int, error) {
 		return 0, errShut
 	}
 	n, err := u.from.Read(p)
+	if err == io.EOF {
+		for name := range u.sent {
+			u.sent[name] = u.trailer[name]
+		}
+	}
 	if err != nil {
 		u.stopped(err)
 	}

@@ -63,7 +63,7 @@ func (s *Server) serve(requests context.Context, data, control net.Listener) *se
 	for _, x := range []struct {
 		srv *http.Server
 		l   net.Listener
-	}{{run.data, data}, {run.control, control}} {
+	}{{run.data, proxied{data, s}}, {run.control, control}} {
 		run.done.Go(func() {
 			if err := x.srv.Serve(x.l); !errors.Is(err, http.ErrServerClosed) {
 				s.logger().Error("a listener has failed", "address", x.l.Addr().String(), "error", err.Error())
