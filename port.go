@@ -28,7 +28,7 @@ func (p port) Look(after uint64, maxRuns int) feed.View {
 	c, m := p.cluster, p.machine
 	now := clock()
 	v := feed.View{
-		Slots: m.Lent(), InFlight: m.InFlight(), Waiting: m.Waiting(), Granted: m.Counts().Granted,
+		Slots: m.Lent(), InFlight: m.InFlight(), Waiting: m.Waiting(),
 		Back: m.Fetch(now), Peak: m.Peak(), Lapses: c.lapses,
 	}
 	v.BackOf = c.popLocked(v.Back)

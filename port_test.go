@@ -84,7 +84,7 @@ func TestLook(t *testing.T) {
 		go g.TryAcquire(Call{})
 		synctest.Wait()
 		want := feed.View{
-			Slots: 1, InFlight: 1, Waiting: 6, Granted: 1, Peak: 1,
+			Slots: 1, InFlight: 1, Waiting: 6, Peak: 1,
 			Arrived: []feed.Run{{First: 1, Calls: 2, Cost: 1}, {First: 3, Calls: 1, Cost: 2}, {First: 4, Calls: 2, Cost: 1}, {First: 6, Calls: 1, Cost: 1, Ask: true}},
 		}
 		if v := s.Look(0, 9); !reflect.DeepEqual(v, want) {

@@ -93,7 +93,6 @@ type View struct {
 	Waiting  int    // calls in line
 	Arrived  []Run  // calls in line above after, in order
 	Standing []Span // calls in line up to after, in order; of too many spans the last is too long
-	Granted  uint64 // calls let in since the gate was made
 	Peak     int    // the most units that ran since the last Look, or about that
 	Lapses   uint64 // how often Lapse was called
 	Oldest   time.Duration
