@@ -21,7 +21,7 @@ go-redis' AutoPipeline, at the settings that were fastest here:
   nobody knows whose the slots are. It asks again as the lease set does.
 - redsync: a mutex for each slot, of which a caller tries two and asks again.
 
-What they do when something fails is in [cluster.md](cluster.md).`,
+What all of them do when something fails, make chaos shows.`,
 	sections: []func(effort) (*section, error){
 		cachedSection, uncachedSection(1), uncachedSection(16), uncachedSection(256),
 		contendedSection, waitingSection, wakeSection, recallSection,

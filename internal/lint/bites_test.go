@@ -186,6 +186,11 @@ var bites = []struct {
 	{"cases", files{"docs/cases.md": "| SL-01 | |\n"}, "TestSL01_Release is named after SL-01 and is not listed"},
 	{"cases", files{"docs/cases.md": "| SL-01 | TestSL01_Release |\n| SL-03 | TestNamed/SL-03 |\n"}, ""},
 	{"cases", files{"docs/cases.md": "missing"}, "docs/cases.md: missing"},
+
+	{"decisions", files{"docs/decisions/0001-why-a.md": "", "docs/decisions/0001-why-b.md": ""}, "0001 is the number of 0001-why-a.md"},
+	{"decisions", files{"docs/decisions/why-a.md": ""}, "call it NNNN-why"},
+	{"decisions", files{"docs/decisions/0001-why-a.md": strings.Repeat("\n", maxDecisionLines)}, "40 lines; keep it under 40"},
+	{"decisions", files{"docs/decisions/0001-why-a.md": "", "docs/decisions/0002-why-b.md": ""}, ""},
 }
 
 // parsed returns the clean tree with some files put in its place; the content

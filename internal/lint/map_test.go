@@ -92,6 +92,35 @@ func cases(t *tree) (found []string) {
 	return found
 }
 
+var decisionFile = regexp.MustCompile(`^docs/decisions/([0-9]{4})-why-[a-z0-9-]+\.md$`)
+
+// maxDecisionLines keeps a page to a question, an answer, and what would change our mind.
+const maxDecisionLines = 40
+
+// decisions: every page has a name of the form and a number of its own, since others
+// refer to it by that, and is short.
+func decisions(t *tree) (found []string) {
+	by := map[string]string{}
+	for _, p := range t.files {
+		if path.Dir(p) != "docs/decisions" {
+			continue
+		}
+		m := decisionFile.FindStringSubmatch(p)
+		if m == nil {
+			found = append(found, fmt.Sprintf("%s: call it NNNN-why-….md", p))
+			continue
+		}
+		if other := by[m[1]]; other != "" {
+			found = append(found, fmt.Sprintf("%s: %s is the number of %s; take the next free one", p, m[1], path.Base(other)))
+		}
+		by[m[1]] = p
+		if n := bytes.Count(t.read(p), []byte("\n")); n >= maxDecisionLines {
+			found = append(found, fmt.Sprintf("%s: %d lines; keep it under %d", p, n, maxDecisionLines))
+		}
+	}
+	return found
+}
+
 // shows reports whether one of the tests is named after the case.
 func shows(tests []string, id string) bool {
 	letters, digits, _ := strings.Cut(id, "-")

@@ -35,6 +35,7 @@ var rules = []rule{
 	{"linksResolve", linksResolve},
 	{"architecture", architecture},
 	{"cases", cases},
+	{"decisions", decisions},
 }
 
 // TestRepository runs every rule on this repository.
