@@ -3,9 +3,12 @@
 package ops_test
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -203,5 +206,59 @@ func TestPageClusterReload(t *testing.T) {
 	}
 	if a := get(t, fmt.Sprintf("http://%s/stats/all", f.admin)); !strings.Contains(a.body, `"cluster":{"mode":"normal"`) {
 		t.Errorf("after the reloads: %s", a.body)
+	}
+}
+
+// TestPageSentinelsAndTLS: the keys of the page for a Redis behind Sentinels, each with a
+// password of its own, that show certificates of a private authority and want one.
+func TestPageSentinelsAndTLS(t *testing.T) {
+	keys := ""
+	for _, b := range blocks(t, "yaml") {
+		if strings.Contains(b, "sentinel_password_file") {
+			keys = b
+		}
+	}
+	r := redistest.StartReplicated(t, redistest.ReplicatedConfig{
+		Config: redistest.Config{TLS: true, Directives: directives(t)}, SentinelPassword: "s3same",
+	})
+	addUser(t, r.Servers[0])
+	r.Servers[0].Must("ACL", "SETUSER", "forebay", "+role") // as the page says
+	b := newBackend(t)
+	text := replace(t, sharing(t, b.URL), "  redis_file: redis.url            # redis://forebay:PASSWORD@10.0.0.5:6379 in one line\n", "")
+	config := file(t, text+strings.TrimPrefix(keys, "cluster:\n"), replace(t, r.SentinelURL(), "://", "://forebay:s3cret@"))
+	dir := filepath.Dir(config)
+	writeFile(t, filepath.Join(dir, "sentinel.password"), "s3same\n")
+	authority, err := os.ReadFile(r.Servers[0].CertificateFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "redis-ca.pem"), string(authority))
+	caller := r.Servers[0].TLS().Certificates[0]
+	private, err := x509.MarshalPKCS8PrivateKey(caller.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "forebay.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caller.Certificate[0]})))
+	writeFile(t, filepath.Join(dir, "forebay.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	if findings, code := checked(t, config); code != 0 || !slices.Contains(findings, "ok cluster_store") {
+		t.Errorf("check ends with %d: %v", code, findings)
+	}
+	f := joined(t, config)
+	writeFile(t, filepath.Join(dir, "sentinel.password"), "another\n")
+	res, err := http.Post("http://"+f.admin+"/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("a reload with another password answers %d", res.StatusCode)
+	}
+	if findings, code := checked(t, config); code != 1 || !slices.Contains(findings, "error cluster_store") {
+		t.Errorf("with a wrong password of the Sentinels check ends with %d: %v", code, findings)
+	}
+	for _, line := range f.said() {
+		if strings.Contains(line, "s3same") {
+			t.Errorf("the password is in the log: %s", line)
+		}
 	}
 }

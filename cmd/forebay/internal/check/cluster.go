@@ -106,7 +106,7 @@ func (c *checker) clusterSecrets() {
 	}
 	switch host, tls, verified := c.Cluster.Redis.Reached(); {
 	case tls && !verified:
-		c.find(Warning, "cluster_network", key, "skip_verify takes whoever answers at %s for Redis; take it out, and give this program the certificate of whoever signed (SSL_CERT_FILE)", host)
+		c.find(Warning, "cluster_network", key, "skip_verify takes whoever answers at %s for Redis; take it out, and name the certificate of whoever signed in cluster.tls.ca_file", host)
 	case !tls && !config.Loopback(host):
 		c.find(Unknown, "cluster_network", key, "Redis at %s is reached without TLS; whether somebody can listen on the way is not written here", host)
 	}

@@ -7,7 +7,7 @@ import (
 	"example.com/forebay/cluster"
 	"example.com/forebay/cmd/forebay/internal/check"
 	"example.com/forebay/cmd/forebay/internal/config"
-	"example.com/forebay/contrib/redisstore"
+	"example.com/forebay/cmd/forebay/internal/server"
 )
 
 // storePatience is how long Redis may take to be looked at.
@@ -15,7 +15,7 @@ const storePatience = 5 * time.Second
 
 // lookAt looks at the Redis of a configuration and at the gates that are shared there.
 func lookAt(cfg *config.Config) (seen check.Store, err error) {
-	store, err := redisstore.Dial(string(cfg.Cluster.Redis))
+	store, err := server.OpenRedis(*cfg.Cluster)
 	if err != nil {
 		return seen, err
 	}

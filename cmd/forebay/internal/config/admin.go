@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -44,40 +45,57 @@ const maxSecret = 4096
 // of the moment in which the configuration was read, so that a reload exchanges both
 // together. What is in it is never shown.
 func (d *decoder) secretFile(v value, remedy string) (line string, ok bool) {
-	path := v.Value
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(d.dir, path)
+	text, ok := d.fileNamed(v, maxSecret, remedy)
+	if !ok {
+		return "", false
 	}
+	line = strings.TrimSpace(string(text))
+	if strings.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		d.wrongValue(v, remedy, "names a file with more in it than that: a space, a second line, a character beyond ASCII")
+		return "", false
+	}
+	return line, true
+}
+
+// fileNamed reads the file that v names, of which there must be something, and at most
+// most bytes.
+func (d *decoder) fileNamed(v value, most int, remedy string) (text []byte, ok bool) {
+	path := within(d.dir, v.Value)
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		d.wrongValue(v, "create it, or correct the path", "cannot be read: %v", cause(err))
-		return "", false
+		return nil, false
 	case !info.Mode().IsRegular():
 		d.wrongValue(v, "name a file", "is %s, no regular file", shorten(v.Value))
-		return "", false
+		return nil, false
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		d.wrongValue(v, "let this program's user read it", "cannot be read: %v", cause(err))
-		return "", false
+		return nil, false
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
-	line = strings.TrimSpace(string(text))
+	text, err = io.ReadAll(io.LimitReader(f, int64(most)+1))
 	switch {
 	case err != nil:
 		d.wrongValue(v, "let this program's user read it", "cannot be read: %v", cause(err))
-	case line == "":
+	case len(bytes.TrimSpace(text)) == 0:
 		d.wrongValue(v, remedy, "names an empty file")
-	case len(text) > maxSecret:
-		d.wrongValue(v, remedy, "names a file of more than %d bytes", maxSecret)
-	case strings.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }):
-		d.wrongValue(v, remedy, "names a file with more in it than that: a space, a second line, a character beyond ASCII")
+	case len(text) > most:
+		d.wrongValue(v, remedy, "names a file of more than %d bytes", most)
 	default:
-		return line, true
+		return text, true
 	}
-	return "", false
+	return nil, false
+}
+
+// within returns where a path is that a file of the directory names.
+func within(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 // cause is an error without the path, which the message has anyway.

@@ -40,6 +40,7 @@ var places = map[string]string{
 	"gates.a.refuse":             strings.Replace(small, "4}", "4, refuse: {%s}}", 1),
 	"gates.a.refuse.retry_after": strings.Replace(small, "4}", "4, refuse: {retry_after: {%s}}}", 1),
 	"cluster":                    small + "cluster: {redis: redis://127.0.0.1, gates: [a], %s}\n",
+	"cluster.tls":                small + "cluster: {redis: rediss://127.0.0.1, gates: [a], tls: {%s}}\n",
 	"cluster.gates.a":            small + "cluster: {redis: redis://127.0.0.1, gates: {a: {%s}}}\n",
 	"routes[0]":                  strings.Replace(small, "gate: a", "gate: a, %s", 1),
 }

@@ -16,6 +16,8 @@ import (
 type Cluster struct {
 	Redis     Secret        // the URL, whether it stands in the file or in RedisFile
 	RedisFile string        // as written; empty: the URL stands in the file
+	TLS       *RedisTLS     // nil: as the URL alone says
+	Sentinel  Sentinel      // how the Sentinels in the URL take this program
 	Name      string        // the prefix of the keys
 	Host      string        // what people call this process; empty: the host's name
 	Lease     time.Duration // of the slots of one program
@@ -68,6 +70,13 @@ func (r *clusterReader) read(v value) {
 				r.readRedis(v)
 			}
 		}},
+		{"tls", func(v value) { c.TLS = r.tls(v) }},
+		{"sentinel_username", func(v value) {
+			if s, ok := r.text(v, "a name such as forebay"); ok && r.name(v.Node, "user") {
+				c.Sentinel.Username = s
+			}
+		}},
+		{"sentinel_password_file", func(v value) { r.sentinelPassword(v, &c.Sentinel) }},
 		{"gates", r.gateNames},
 		{"lease", func(v value) {
 			if n, ok := r.duration(v, shortestLease, longestLease, "2s"); ok {
@@ -135,6 +144,7 @@ func (r *clusterReader) checkWhole(at Pos, there map[string]Pos) {
 	case !inFile && !inText:
 		r.wrongAt(at, "cluster has no redis", "say where it is: redis: redis://127.0.0.1:6379, or redis_file: PATH for a URL with a password")
 	}
+	r.checkWay(there)
 	if _, ok := there["gates"]; !ok {
 		r.wrongAt(at, "cluster has no gates, so nothing is shared", "name those whose limit is one for all programs: gates: [reports]")
 	}
@@ -263,6 +273,15 @@ func (c *Config) clusterYAML() string {
 		add("redis_file: %s", quote(c.Cluster.RedisFile))
 	} else {
 		add("redis: %s", quote(c.Cluster.Redis.String()))
+	}
+	if c.Cluster.TLS != nil {
+		add("tls: %s", c.Cluster.TLS)
+	}
+	if s := c.Cluster.Sentinel; s.PasswordFile != "" {
+		if s.Username != "" {
+			add("sentinel_username: %s", quote(s.Username))
+		}
+		add("sentinel_password_file: %s", quote(s.PasswordFile))
 	}
 	add("name: %s", quote(c.Cluster.Name))
 	if c.Cluster.Host != "" {

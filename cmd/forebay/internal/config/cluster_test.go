@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -32,7 +34,12 @@ func TestRedisForms(t *testing.T) {
 func TestSecretsArePrintedNowhere(t *testing.T) {
 	inText := mustParse(t, fmt.Sprintf(sharing, "redis://forebay:s3cret@127.0.0.1"))
 	inFile := mustParse(t, small+"cluster: {redis_file: testdata/redis.url, gates: [a]}\n")
-	for _, c := range []*Config{inText, inFile} {
+	withSentinels := mustParse(t, small+"cluster: {redis: 'redis://me:s3cret@127.0.0.1?master_set=m', sentinel_username: me, sentinel_password_file: testdata/admin.token, gates: [a]}\n")
+	sentinels := withSentinels.Cluster.Sentinel
+	if sentinels.Username != "me" || !strings.HasPrefix(string(sentinels.Password), "0123456789") {
+		t.Errorf("the Sentinels' are %q, %q", sentinels.Username, string(sentinels.Password))
+	}
+	for _, c := range []*Config{inText, inFile, withSentinels} {
 		if !strings.Contains(string(c.Cluster.Redis), "s3cret") || !c.Cluster.Redis.HasPassword() {
 			t.Error("the password is lost")
 		}
@@ -44,9 +51,9 @@ func TestSecretsArePrintedNowhere(t *testing.T) {
 		}
 		for _, said := range []string{
 			c.YAML(), fmt.Sprint(c.Cluster), fmt.Sprintf("%+v", *c.Cluster), fmt.Sprintf("%#v", c.Cluster),
-			fmt.Sprintf("%q", c.Cluster.Redis), string(asJSON), logged.String(),
+			fmt.Sprintf("%q", c.Cluster.Redis), fmt.Sprintf("%q", c.Cluster.Sentinel.Password), string(asJSON), logged.String(),
 		} {
-			if strings.Contains(said, "s3cret") {
+			if strings.Contains(said, "s3cret") || strings.Contains(said, "0123456789") {
 				t.Errorf("the password is in %s", said)
 			}
 		}
@@ -74,5 +81,18 @@ func TestSecretsWithoutAPassword(t *testing.T) {
 	}
 	if got := Secret("redis://me:a@h").String(); got != "redis://me:PASSWORD@h" {
 		t.Errorf("shown as %s", got)
+	}
+}
+
+// TestPageOfClusters: the file that docs/cluster.md begins with is one.
+func TestPageOfClusters(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "cluster.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, found := strings.Cut(rest, "```")
+	if c := mustParse(t, text); !found || c.Gate("reports").Terms == nil {
+		t.Errorf("the file shares nothing:\n%s", text)
 	}
 }

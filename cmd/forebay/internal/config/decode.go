@@ -188,6 +188,7 @@ var mappingExamples = map[string]string{
 	"gates.NAME.refuse":             "{status: 503, retry_after: {min: 1s, max: 30s}, body: json}",
 	"gates.NAME.refuse.retry_after": "{min: 1s, max: 30s}, or a constant such as 10s",
 	"cluster":                       "{redis: redis://127.0.0.1:6379, gates: [reports]}",
+	"cluster.tls":                   "{ca_file: /etc/forebay/redis-ca.pem}, or {cert_file: PATH, key_file: PATH}",
 	"cluster.gates":                 "[reports], or {reports: {when_store_is_away: closed}}",
 	"cluster.gates.NAME":            "{when_store_is_away: closed}, or {} for the terms of all",
 	"routes[]":                      "{match: /reports/, gate: reports}",

@@ -125,6 +125,7 @@ gates:
   fixed: {max_in_flight: 1048575, max_wait: 0, refuse: {retry_after: 10s, body: json}}
 cluster:
   redis_file: testdata/redis.url
+  tls: {ca_file: testdata/redis-ca.pem}
   name: shop
   host: web1
   lease: 5s
@@ -177,8 +178,14 @@ func TestEveryKey(t *testing.T) {
 	if g := c.Gate("fixed"); g.Refusal.RetryAfter.Fixed != 10*time.Second || g.MaxWait != 0 || g.MaxInFlight != 1048575 {
 		t.Errorf("fixed = %+v", g)
 	}
-	if want := (Cluster{"rediss://forebay:s3cret@10.0.0.5:6380/0", "testdata/redis.url", "shop", "web1", 5 * time.Second}); *c.Cluster != want {
+	if want := (Cluster{
+		Redis: "rediss://forebay:s3cret@10.0.0.5:6380/0", RedisFile: "testdata/redis.url", TLS: c.Cluster.TLS,
+		Name: "shop", Host: "web1", Lease: 5 * time.Second,
+	}); *c.Cluster != want {
 		t.Errorf("Cluster = %v, want %v", *c.Cluster, want)
+	}
+	if got := c.Cluster.TLS; got == nil || got.CAFile != "testdata/redis-ca.pem" || got.CertFile != "" {
+		t.Errorf("TLS = %v, want the authority alone", got)
 	}
 	if got, want := *c.Gate("reports").Terms, (Terms{MinShare: 1, Withhold: 10 * time.Second, IdleHold: 20 * time.Millisecond}); got != want {
 		t.Errorf("terms of reports = %+v, want %+v", got, want)

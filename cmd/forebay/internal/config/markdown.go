@@ -61,6 +61,7 @@ var headings = map[string]string{
 	"gates.NAME.refuse":             "`refuse`: what a refusal looks like",
 	"gates.NAME.refuse.retry_after": "`retry_after`: when to come back",
 	"cluster":                       "`cluster`: limits that several programs share",
+	"cluster.tls":                   "`cluster.tls`: whom to trust on the way to Redis",
 	"cluster.gates.NAME":            "`cluster.gates`: what is different for one gate",
 	"routes[]":                      "`routes`: which requests pass which gates",
 }

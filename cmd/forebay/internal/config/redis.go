@@ -62,6 +62,12 @@ func (s Secret) Reached() (address string, tls, verified bool) {
 	return address, tls, tls && !skip
 }
 
+// namesSentinels reports whether it is Sentinels that the URL names.
+func (s Secret) namesSentinels() bool {
+	u, err := url.Parse(string(s))
+	return err == nil && u.Query().Has("master_set")
+}
+
 const redisExample = "redis://127.0.0.1:6379"
 
 // redis reads where the store is.

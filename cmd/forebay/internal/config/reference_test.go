@@ -92,6 +92,14 @@ func TestReferenceExamples(t *testing.T) {
 			file = small + "cluster: {gates: [a], " + text + "}\n"
 		case k.Name == "cluster.redis_file":
 			file = small + "cluster: {gates: [a], redis_file: testdata/redis.url}\n" // its own is not on this machine
+		case k.Name == "cluster.sentinel_username" || k.Name == "cluster.sentinel_password_file":
+			file = small + "cluster: {gates: [a], redis: 'redis://127.0.0.1?master_set=m', sentinel_password_file: testdata/admin.token"
+			if !strings.HasSuffix(k.Name, "_file") { // its own is not on this machine
+				file += ", " + text
+			}
+			file += "}\n"
+		case level == "cluster.tls":
+			continue // TestRedisTLS has files of its own
 		case k.Name == "cluster.gates":
 			file = strings.Replace(small, "{a:", "{reports: {max_in_flight: 1}, a:", 1) + "cluster: {redis: redis://127.0.0.1, " + text + "}\n"
 		case k.Name == "routes[].match":

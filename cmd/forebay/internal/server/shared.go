@@ -20,9 +20,14 @@ type Store interface {
 	Close()
 }
 
-// openRedis opens the store that a configuration names. Nothing is sent yet: the
+// OpenRedis opens the store that a configuration names. Nothing is sent yet: the
 // program starts while Redis is away.
-func openRedis(c config.Cluster) (Store, error) { return redisstore.Dial(string(c.Redis)) }
+func OpenRedis(c config.Cluster) (*redisstore.Store, error) {
+	return redisstore.Open(redisstore.Config{
+		URL: string(c.Redis), TLS: c.TLS.Client(),
+		SentinelUsername: c.Sentinel.Username, SentinelPassword: string(c.Sentinel.Password),
+	})
+}
 
 // shared is the cluster that a program is a part of, and what is known of how its
 // gates get on there.
@@ -39,7 +44,7 @@ type shared struct {
 func (s *Server) newShared(c config.Cluster) (*shared, error) {
 	open := s.opts.OpenStore
 	if open == nil {
-		open = openRedis
+		open = func(c config.Cluster) (Store, error) { return OpenRedis(c) }
 	}
 	store, err := open(c)
 	if err != nil {

@@ -212,11 +212,14 @@ func TestClusterReloadTerms(t *testing.T) {
 		t.Error("other terms make another gate")
 	}
 	for change, want := range map[string]string{
-		"redis: redis://127.0.0.2":              "cluster.redis is redis://127.0.0.2, and a reload cannot change it from redis://127.0.0.1; stop all programs",
-		"redis: 'redis://me:s3cret@127.0.0.1'":  "cluster.redis is redis://me:PASSWORD@127.0.0.1, and",
-		"redis: redis://127.0.0.1, name: other": "cluster.name is other, and a reload cannot change it from forebay; stop all programs",
-		"redis: redis://127.0.0.1, lease: 3s":   "cluster.lease is 3s, and a reload cannot change it from 2s; restart the program",
-		"redis: redis://127.0.0.1, host: web1":  "cluster.host is web1, and a reload cannot change it from that of the machine; restart",
+		"redis: redis://127.0.0.2":                                                     "cluster.redis is redis://127.0.0.2, and a reload cannot change it from redis://127.0.0.1; stop all programs",
+		"redis: 'redis://me:s3cret@127.0.0.1'":                                         "cluster.redis is redis://me:PASSWORD@127.0.0.1, and",
+		"redis: redis://127.0.0.1, name: other":                                        "cluster.name is other, and a reload cannot change it from forebay; stop all programs",
+		"redis: redis://127.0.0.1, lease: 3s":                                          "cluster.lease is 3s, and a reload cannot change it from 2s; restart the program",
+		"redis: redis://127.0.0.1, host: web1":                                         "cluster.host is web1, and a reload cannot change it from that of the machine; restart",
+		"redis: 'rediss://127.0.0.1', tls: {ca_file: ../config/testdata/redis-ca.pem}": "cluster.tls names other files",
+		"redis: 'redis://127.0.0.1?master_set=m', sentinel_username: me, sentinel_password_file: ../config/testdata/admin.token": "cluster.sentinel_username is me, and a reload cannot change it from the default user; restart",
+		"redis: 'redis://127.0.0.1?master_set=m', sentinel_password_file: ../config/testdata/admin.token":                        "cluster.sentinel_password_file has another password, and a reload cannot change that; restart",
 	} {
 		r.write(strings.Replace(sharing, "redis: redis://127.0.0.1", change, 1))
 		err := r.Reload(r.Context())

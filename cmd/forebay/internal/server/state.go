@@ -280,8 +280,16 @@ func checkCluster(old *config.Cluster, now *config.Config) (problems config.Prob
 	fixed("cluster.name", old.Name, c.Name, all)
 	fixed("cluster.lease", old.Lease.String(), c.Lease.String(), one)
 	fixed("cluster.host", cmp.Or(old.Host, "that of the machine"), cmp.Or(c.Host, "that of the machine"), one)
+	const another = "has another password, and a reload cannot change that"
 	if c.Redis != old.Redis && c.Redis.String() == old.Redis.String() {
-		problems = append(problems, cannotChange(now, redis, "has another password, and a reload cannot change that", one))
+		problems = append(problems, cannotChange(now, redis, another, one))
+	}
+	fixed("cluster.sentinel_username", cmp.Or(old.Sentinel.Username, "the default user"), cmp.Or(c.Sentinel.Username, "the default user"), one)
+	if c.Sentinel.Password != old.Sentinel.Password {
+		problems = append(problems, cannotChange(now, "cluster.sentinel_password_file", another, one))
+	}
+	if !c.TLS.Same(old.TLS) {
+		problems = append(problems, cannotChange(now, "cluster.tls", "names other files, or other authorities are in ca_file, and a reload cannot change that", one))
 	}
 	return problems
 }
