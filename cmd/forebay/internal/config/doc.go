@@ -9,9 +9,9 @@
 //	gates, groups, err := c.Build(observer)
 //
 // A [Config] holds effective values, defaults filled in, and is plain data: nothing
-// starts, listens or dials. Besides the file itself only those that it names are read: tokens,
-// passwords, certificates. Functions of this package keep no state and are safe for
-// concurrent use; a Config is, as long as nobody changes it.
+// starts, listens or dials. Besides the file itself only those that it names are read:
+// tokens, passwords, certificates. Functions of this package keep no state and are safe
+// for concurrent use; a Config is, as long as nobody changes it.
 //
 // It does not judge whether sound values make sense together with the world around:
 // package check does.

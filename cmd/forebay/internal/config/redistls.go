@@ -8,8 +8,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// RedisTLS is whom this program trusts on the way to Redis and its Sentinels, and who it
-// is itself there. The zero value trusts the authorities of the machine, and shows nothing.
+// RedisTLS is whom this program trusts on the way to Redis and its Sentinels, and who
+// it is itself there. The zero value trusts the authorities of the machine, and shows
+// nothing.
 type RedisTLS struct {
 	CAFile            string // as written; empty: the authorities of the machine
 	CertFile, KeyFile string // as written; empty: no certificate
