@@ -12,13 +12,13 @@ const (
 	defaultLease    = 2 * time.Second
 	defaultIdleHold = 50 * time.Millisecond
 
-	shortestLease  = 200 * time.Millisecond // an exchange may take half of it
-	longestLease   = 10 * time.Minute
-	longestHold    = time.Minute
-	longestRefusal = 24 * time.Hour
-	maxUnits       = 1<<20 - 1 // as of a gate
-	maxName        = 64
-	nameAlphabet   = "letters, digits and any of - _ . / :"
+	shortestLease   = 200 * time.Millisecond // an exchange may take half of it
+	longestLease    = 10 * time.Minute       // for 1.6 of it the slots of a dead instance are nobody's
+	longestHold     = time.Minute            // others are shown such a slot as lent
+	longestWithhold = 24 * time.Hour         // so that a wrong unit is found
+	maxUnits        = 1<<20 - 1              // as of a gate
+	maxName         = 64
+	nameAlphabet    = "letters, digits and any of - _ . / :"
 )
 
 // mistakes gathers what is wrong with a configuration.
@@ -58,7 +58,7 @@ func (t *Terms) complete(lease time.Duration) error {
 	m.wrong(t.MinShare > maxUnits, "MinShare is %d; it must be at most %d", t.MinShare, maxUnits)
 	m.wrong(t.Withhold < 0 || t.Withhold > 0 && t.Withhold < lease,
 		"Withhold is %v; it must be 0 (nothing is withheld) or at least the lease, %v", t.Withhold, lease)
-	m.wrong(t.Withhold > longestRefusal, "Withhold is %v; it must be at most %v", t.Withhold, longestRefusal)
+	m.wrong(t.Withhold > longestWithhold, "Withhold is %v; it must be at most %v", t.Withhold, longestWithhold)
 	m.wrong(t.IdleHold > longestHold, "IdleHold is %v; it must be at most %v", t.IdleHold, longestHold)
 	return errors.Join(m...)
 }

@@ -24,8 +24,9 @@ const (
 type Terms struct {
 	// WhenAway says how the gate goes on when the store is away. Zero: Share.
 	WhenAway Policy
-	// MinShare is the least that Share leaves to an instance. 0: nothing is added, so
-	// a limit of 3 on five instances leaves nobody anything, which is Closed.
+	// MinShare is the least that Share leaves to an instance, up to 1,048,575. 0: nothing is
+	// added, so a limit of 3 on five instances leaves nobody anything, which is Closed.
+	// Times the number of instances it should stay within the limit, or that is exceeded.
 	MinShare int
 	// Withhold makes the ledger keep the share of an instance that it hears nothing of
 	// from the others for that long, and the instance use it no longer than that and not
@@ -33,13 +34,18 @@ type Terms struct {
 	// of others that began before the instance was missed, and take 0.4 leases more, come
 	// on top until they end: never more than the shares of those that are cut off. A
 	// ledger that is lost meanwhile withholds nothing. 0: nothing is withheld, and the
-	// limit may be exceeded by the shares of those that are cut off. A change is in force
-	// once the ledger has heard of it.
+	// limit may be exceeded by the shares of those that are cut off. Else at least a lease,
+	// up to 24 h: the less, the sooner those that are cut off stand still; the more, the
+	// longer the share of one that crashed is nobody's. A change is in force once the ledger
+	// has heard of it.
 	Withhold time.Duration
 	// IdleHold is how long a slot that nobody uses here stays for the next call,
-	// while nobody misses it. 0: 50 ms. Negative: it goes back at once.
+	// while nobody misses it; up to a minute. 0: 50 ms. Negative: it goes back at once.
+	// At half, calls that come one by one ask the store more often; at double, others
+	// are shown slots as lent that nobody uses, until they ask for them.
 	IdleHold time.Duration
-	// Fenced numbers the slots: see forebay.Lease.Fences.
+	// Fenced numbers the slots: see forebay.Lease.Fences. It costs the store more for each
+	// exchange, and is off.
 	Fenced bool
 }
 
@@ -47,15 +53,16 @@ type Terms struct {
 type Config struct {
 	// Store keeps the ledgers. Required.
 	Store Store
-	// Name keeps clusters that use one store apart: the prefix of their keys. Empty:
-	// "forebay".
+	// Name keeps clusters that use one store apart: the prefix of their keys, up to 64
+	// letters, digits and any of - _ . / : Empty: "forebay".
 	Name string
-	// Host is what people call this process. Empty: the host's name.
+	// Host is what people call this process, up to 255 printable characters. Empty: the
+	// host's name.
 	Host string
 	// Lease is for how long an instance may use its slots after it last heard from
-	// the store. Slots of an instance that died are lent again within 1.6 × Lease + 1 s.
-	// 0: 2 s. At half of it a busy machine loses slots that it could have kept; at
-	// double a crash costs capacity for twice as long.
+	// the store; 200 ms to 10 min. Slots of an instance that died are lent again within
+	// 1.6 × Lease + 1 s. 0: 2 s. At half of it a busy machine loses slots that it could
+	// have kept; at double a crash costs capacity for twice as long.
 	Lease time.Duration
 	// Terms of every gate that has none of its own; see [Cluster.With].
 	Terms Terms

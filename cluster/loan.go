@@ -101,7 +101,8 @@ const (
 	longestPace = 2 * time.Millisecond
 	// alonePace is the same for a gate that goes on alone: it has nothing to ask.
 	alonePace = 10 * time.Millisecond
-	maxRuns   = 64
+	// maxRuns bounds a request. What does not fit goes with the next, which is sent at once.
+	maxRuns = 64
 	// mendEvery keeps calls that the ledger grants and the gate cannot let in (its own
 	// limit is lower) from being told again and again.
 	mendEvery = 20 * time.Millisecond

@@ -16,6 +16,9 @@ type subscriber struct {
 	renew context.CancelFunc
 }
 
+// Pauses before a subscription is tried again: the first is short, as most servers are
+// back at once, and each is twice the one before. Meanwhile the exchanges say what is
+// missed, at the pace of deafBeat, so the longest may be a heartbeat.
 const (
 	firstResubscribe   = 20 * time.Millisecond
 	longestResubscribe = 500 * time.Millisecond

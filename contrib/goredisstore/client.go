@@ -133,8 +133,7 @@ func refused(err error) error {
 	if !errors.As(err, &r) || errors.Is(err, redis.Nil) {
 		return err
 	}
-	refusal := redisledger.Refused(r.Error())
-	return refusal
+	return redisledger.Refused(r.Error())
 }
 
 // Subscribe hands on messages over a connection of its own.

@@ -102,6 +102,7 @@ func (c *Config) option() (rueidis.ClientOption, error) {
 		o.ClientName = "forebay"
 	}
 	o.PipelineMultiplex = -1 // one connection for all exchanges
+	// 256 under way at once, one for each gate, whose requests are short.
 	o.RingScaleEachConn, o.ReadBufferEachConn, o.WriteBufferEachConn = 8, 1<<15, 1<<15
 	o.ForceSingleClient = unix
 	return o, nil

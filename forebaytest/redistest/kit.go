@@ -83,6 +83,3 @@ func newDir(t T) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
-
-// after is time.After, by the kit's name.
-func after(d time.Duration) <-chan time.Time { return time.After(d) }

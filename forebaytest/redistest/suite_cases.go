@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 
 	"example.com/forebay/cluster"
 )
@@ -101,7 +102,7 @@ func givenUp(r *rig) {
 				ctx, stop := context.WithTimeout(r.Context(), short)
 				if i%2 == 0 {
 					ctx, stop = context.WithCancel(r.Context())
-					go func() { <-after(short); stop() }()
+					go func() { <-time.After(short); stop() }()
 				}
 				defer stop()
 				req := r.instance(store, "g").next
