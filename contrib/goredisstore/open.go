@@ -48,6 +48,11 @@ func Open(c Config) (*Store, error) {
 	return newStore(client, where, true), nil
 }
 
+// client makes a client of one of three kinds, each with options of a type of its own,
+// and sets the same in each: nothing is sent twice, as what is lost is told; a dial is
+// tried once, as the breaker decides about the next; deadlines of contexts hold for
+// connections too; and nothing is sent for which a user would need one more right (CLIENT
+// SETINFO, CLIENT MAINT_NOTIFICATIONS, COMMAND).
 func (c *Config) client() (client redis.UniversalClient, where string, err error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
