@@ -44,8 +44,8 @@ type Terms struct {
 	// At half, calls that come one by one ask the store more often; at double, others
 	// are shown slots as lent that nobody uses, until they ask for them.
 	IdleHold time.Duration
-	// Fenced numbers the slots: see forebay.Lease.Fences. It costs the store more for each
-	// exchange, and is off.
+	// Fenced numbers the slots: see forebay.Lease.Fences. The gate then takes its lock for
+	// every call, and so it is off.
 	Fenced bool
 }
 
