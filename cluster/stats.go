@@ -101,7 +101,7 @@ func (l *loan) self(now time.Time) feed.Instance {
 		Held: l.held(), InUse: l.view.InFlight, Waiting: l.view.Waiting, Oldest: l.view.Oldest,
 	}
 	if l.exchanges > 0 {
-		me.Seen = now.Sub(l.sent)
+		me.Seen = now.Sub(l.until) + l.me.Lease // not from when it last tried to speak
 		me.Lease = max(0, l.until.Sub(now))
 	}
 	return me
