@@ -56,6 +56,19 @@ func TestAcceptedRequestAllocatesNothing(t *testing.T) {
 	}
 }
 
+// With rules for its answer a request costs one: what the rules need to know.
+func TestWatchedRequestAllocatesLittle(t *testing.T) {
+	for name, c := range map[string]Config{
+		"Hold": {Hold: HoldFirstByte}, "Streams": {Streams: Streams{Release: true}}, "Upload": {Upload: Upload{MinRate: 1}, Hold: HoldFirstByte},
+	} {
+		c.MaxInFlight = 1
+		g := httpGate(t, c)
+		if n := allocations(g.Wrap(http.HandlerFunc(echoOK)), httptest.NewRequest("GET", "/", nil)); n != 1 {
+			t.Errorf("%s: %v allocations, want 1", name, n)
+		}
+	}
+}
+
 // A refusal costs three: the request's id, the header that carries it, the body.
 func TestRefusalAllocatesLittle(t *testing.T) {
 	const want = 3

@@ -29,7 +29,7 @@ type inbound struct {
 // ahead. It reports whether the socket has to be asked beside.
 func (in *inbound) attend(intake *Intake) (ask bool) {
 	r := in.r
-	if r.ProtoMajor != 1 || r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody || inServer(r) == nil {
+	if r.ProtoMajor != 1 || r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
 		return false
 	}
 	if in.flow == nil {
@@ -39,7 +39,7 @@ func (in *inbound) attend(intake *Intake) (ask bool) {
 		}
 		in.flow = intake.readAhead(r, body)
 	}
-	return connOf(r).canTell() && !in.flow.whole()
+	return connOf(r).canTell()
 }
 
 // waitEnd says what a wait in line ended by.
@@ -56,9 +56,7 @@ const (
 func (in *inbound) await(intake *Intake, verdict, gone <-chan struct{}) waitEnd {
 	var again <-chan time.Time // never
 	if in != nil && in.attend(intake) {
-		ticks := time.NewTicker(askAgain)
-		defer ticks.Stop()
-		again = ticks.C
+		again = time.After(askAgain)
 	}
 	for {
 		select {
@@ -69,6 +67,9 @@ func (in *inbound) await(intake *Intake, verdict, gone <-chan struct{}) waitEnd 
 		case <-again:
 			if in.gone() {
 				return hungUp
+			}
+			if again = nil; !in.flow.whole() { // else gone ends when the client leaves
+				again = time.After(askAgain)
 			}
 		}
 	}
@@ -110,8 +111,7 @@ func (in *inbound) end() {
 // another.)
 func (in *Intake) readAhead(r *http.Request, body io.ReadCloser) *inflow {
 	most := in.config.ReadAhead
-	upgrade := len(r.Header["Upgrade"]) > 0 // what follows may be for whoever takes the connection over
-	if most < 0 || r.ContentLength > most || upgrade || reflect.TypeOf(body) != bodyOfServer {
+	if most < 0 || r.ContentLength > most || reflect.TypeOf(body) != bodyOfServer {
 		return nil
 	}
 	f := &inflow{body: body, most: most, held: in.config.Bytes.Held()}
@@ -160,7 +160,7 @@ func (f *inflow) begin(length int64) bool {
 func (f *inflow) ahead() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.err == nil && !f.handed && !f.dropped && f.roomLocked() {
+	for f.err == nil && !f.handed && f.roomLocked() {
 		n := len(f.buf)
 		room := f.buf[n:cap(f.buf)]
 		f.mu.Unlock()
@@ -261,12 +261,8 @@ func (f *inflow) Read(p []byte) (int, error) {
 		f.mu.Unlock()
 		return n, nil
 	}
-	err := f.err
 	f.mu.Unlock()
-	if err != nil {
-		return 0, err
-	}
-	return f.body.Read(p)
+	return f.body.Read(p) // which ends as it has ended before
 }
 
 // Close gives back what is held.

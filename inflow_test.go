@@ -125,7 +125,13 @@ func TestSL13WhoLeavesInLineIsNoticedByItsSocket(t *testing.T) {
 	needsSockets(t)
 	some := map[string]string{"whole": readAhead["whole"], "half of it": readAhead["half of it"], "no end of chunks": readAhead["no end of chunks"]}
 	t.Run("read ahead", func(t *testing.T) { leaveInLine(t, newLined(t, forebay.IntakeConfig{}, nil, withSockets), readAhead) })
-	t.Run("too large", func(t *testing.T) { leaveInLine(t, newLined(t, forebay.IntakeConfig{}, nil, withSockets), notAhead) })
+	t.Run("too large", func(t *testing.T) {
+		l := newLined(t, forebay.IntakeConfig{}, nil, withSockets)
+		leaveInLine(t, l, notAhead)
+		if st := l.in.Stats(); st.Bytes.Peak > 64<<10 {
+			t.Errorf("more is read ahead than may be: %+v", st)
+		}
+	})
 	t.Run("not at all", func(t *testing.T) {
 		leaveInLine(t, newLined(t, forebay.IntakeConfig{ReadAhead: -1}, nil, withSockets), some)
 	})
@@ -211,8 +217,75 @@ func leaveInLine(t *testing.T, l *lined, requests map[string]string) {
 	}
 }
 
-// With a thousand of them at once, who leave one by one.
-func TestSL13AThousandLeaveInLine(t *testing.T) {
+// Who leaves in the moment in which it gets the slot does not run either: the socket is
+// asked once more, and the slot goes to the next.
+func TestQU02WhoLeavesAtTheGrantDoesNotRun(t *testing.T) {
+	needsSockets(t)
+	l := newLined(t, forebay.IntakeConfig{}, nil, withSockets)
+	for range 20 {
+		first, second := l.Dial(), l.Dial()
+		first.Send(notAhead["large"])
+		l.waiting(1)
+		second.Send(sized(4) + "body")
+		l.waiting(2)
+		first.Reset()
+		l.lease.Release()
+		if a := second.Answer("POST"); a.StatusCode != 200 {
+			t.Errorf("the next: %d", a.StatusCode)
+		}
+		second.Hangup()
+		forebaytest.Eventually(t, "the slot is free", func() bool { return l.gate.Stats().InUse == 0 })
+		l.take()
+	}
+	if n, st := l.ran.Load(), l.gate.Stats(); n != 20 || st.Canceled != 20 {
+		t.Errorf("%d ran, %+v", n, st)
+	}
+}
+
+// Reading ahead ends with the wait: what comes later is not held.
+func TestReadingAheadEndsWithTheWait(t *testing.T) {
+	sent := make(chan struct{})
+	l := newLined(t, forebay.IntakeConfig{}, func(w http.ResponseWriter, r *http.Request) {
+		<-sent
+		<-time.After(20 * time.Millisecond) // whoever read on would have read it
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n, err)
+	})
+	c := l.Dial()
+	c.Send(chunked + "4\r\nbody\r\n")
+	l.waiting(1)
+	forebaytest.Eventually(t, "it is read ahead", func() bool { return l.in.Stats().Bytes.Held == 4<<10 })
+	l.lease.Release()
+	forebaytest.Eventually(t, "it runs", func() bool { return l.ran.Load() == 1 })
+	c.Send("7530\r\n" + strings.Repeat("x", 30_000) + "\r\n0\r\n\r\n")
+	close(sent)
+	if a := c.Answer("POST"); a.Text != "30004 <nil>" {
+		t.Errorf("%q", a.Text)
+	}
+	if st := l.in.Stats(); st.Bytes.Peak != 4<<10 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// Where a body of unknown length needs more room than there is, no more of it is read.
+func TestReadingAheadEndsWithTheRoom(t *testing.T) {
+	b := forebay.NewBytes(6000)
+	l := newLined(t, forebay.IntakeConfig{Bytes: b}, func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n, err)
+	})
+	c := l.Dial()
+	c.Send(chunked + "7530\r\n" + strings.Repeat("x", 30_000) + "\r\n0\r\n\r\n")
+	l.waiting(1)
+	forebaytest.Eventually(t, "there is no room", func() bool { return b.Stats().Refused == 1 })
+	l.lease.Release()
+	if a := c.Answer("POST"); a.Text != "30000 <nil>" {
+		t.Errorf("%q", a.Text)
+	}
+}
+
+// With hundreds of them at once, who leave one by one.
+func TestSL13HundredsLeaveInLine(t *testing.T) {
 	l := newLined(t, forebay.IntakeConfig{}, nil, withSockets)
 	n := 300
 	all := make([]*forebaytest.Raw, n)

@@ -68,6 +68,7 @@ func streams(t testing.TB) http.HandlerFunc {
 		case "/ws":
 			c, rw, err := http.NewResponseController(w).Hijack()
 			if err != nil {
+				_, _, err = http.NewResponseController(w).Hijack() // refused for good
 				http.Error(w, "hijack: "+err.Error(), http.StatusInternalServerError)
 				if !errors.Is(err, forebay.ErrRejected) {
 					t.Errorf("hijack: %v", err)
@@ -183,19 +184,23 @@ func TestSL07StreamIsRefusedProperly(t *testing.T) {
 		api := newGate(t, forebay.Config{Name: "api", MaxInFlight: 4, Streams: forebay.Streams{Gate: sockets}})
 		ended := make(chan error, 10)
 		inner := streams(t)
-		s := forebaytest.NewLoopback(t, api.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gated := api.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			inner(w, r)
 			_, err := io.WriteString(w, "more")
 			if err != nil && !errors.Is(context.Cause(r.Context()), forebay.ErrRejected) && r.URL.Path == "/events" {
 				err = fmt.Errorf("%w, and the context's cause is %v", err, context.Cause(r.Context()))
 			}
 			ended <- err
-		})))
+		}))
+		s := forebaytest.NewLoopback(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Front", "1")
+			gated.ServeHTTP(w, r)
+		}))
 		_, leave := events(t, s, client(s))
 		for range 3 {
 			res, _ := events(t, s, client(s))
 			body, err := io.ReadAll(res.Body)
-			if res.StatusCode != 429 || err != nil || !strings.Contains(string(body), `"reason":"rejected_busy","gate":"sockets"`) || res.Header.Get("Retry-After") == "" {
+			if res.StatusCode != 429 || err != nil || !strings.Contains(string(body), `"reason":"rejected_busy","gate":"sockets"`) || res.Header.Get("Retry-After") == "" || res.Header.Get("X-Front") == "" || res.Header.Get("X-Stream") != "" {
 				t.Errorf("%d %q %v %v", res.StatusCode, body, err, res.Header)
 			}
 			if err := <-ended; !errors.Is(err, forebay.ErrRejected) || strings.Contains(err.Error(), "cause") {
@@ -234,6 +239,9 @@ func TestSL07UpgradeIsRefusedProperly(t *testing.T) {
 		if a.StatusCode != 503 || a.Close || !strings.Contains(a.Text, `"gate":"sockets"`) || strings.Contains(a.Text, "hijack") {
 			t.Errorf("%d %q", a.StatusCode, a.Text)
 		}
+	}
+	if n := sockets.Stats().RejectedBusy; n != 3 {
+		t.Errorf("%d refused", n)
 	}
 	first.Reset()
 	free(t, api, sockets)
@@ -355,6 +363,26 @@ func TestSlotOfAConnectionUntilItIsClosed(t *testing.T) {
 	}
 }
 
+// One that lasts too long is closed, and its slot free, whether its owner notices or not.
+func TestSlotOfAConnectionThatLastsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, forebay.Config{MaxInFlight: 1, Streams: forebay.Streams{UntilClosed: true, MaxLife: time.Minute}})
+		kept := make(chan net.Conn, 1)
+		s := forebaytest.NewServer(t, g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			c, _, _ := w.(http.Hijacker).Hijack()
+			kept <- c
+		})))
+		client := s.Dial()
+		_, _ = io.WriteString(client, upgrade)
+		time.Sleep(59 * time.Second)
+		inUse(t, g, 1)
+		time.Sleep(2 * time.Second)
+		inUse(t, g, 0)
+		_ = (<-kept).Close()
+		free(t, g)
+	})
+}
+
 // Without the rule it is the handler's end that counts, as it always was.
 func TestSlotOfAConnectionUntilTheHandlerReturns(t *testing.T) {
 	g := newGate(t, forebay.Config{MaxInFlight: 1, Streams: forebay.Streams{MaxLife: time.Hour}})
@@ -389,7 +417,9 @@ func TestSL07StreamsEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { eventStreamEnds(t, c.rules, c.beats, c.want, false) })
 			synctest.Test(t, func(t *testing.T) { eventStreamEnds(t, c.rules, c.beats, c.want, true) })
-			synctest.Test(t, func(t *testing.T) { connectionEnds(t, c.rules, c.beats, c.want) })
+			for _, path := range []string{"/ws", "/takes", "/gives"} {
+				synctest.Test(t, func(t *testing.T) { connectionEnds(t, path, c.rules, c.beats, c.want) })
+			}
 		})
 	}
 }
@@ -429,16 +459,32 @@ func eventStreamEnds(t *testing.T, rules forebay.Streams, beats []time.Duration,
 }
 
 // connectionEnds runs in a bubble.
-func connectionEnds(t *testing.T, rules forebay.Streams, beats []time.Duration, want time.Duration) {
+func connectionEnds(t *testing.T, path string, rules forebay.Streams, beats []time.Duration, want time.Duration) {
 	g := newGate(t, forebay.Config{MaxInFlight: 1, Streams: rules})
-	s := forebaytest.NewServer(t, g.Wrap(streams(t)))
-	c := s.Dial()
 	start := time.Now()
-	go func() {
-		_, _ = io.WriteString(c, upgrade)
+	beat := func(c io.Writer) {
 		for _, at := range beats {
 			time.Sleep(at - time.Since(start))
 			_, _ = io.WriteString(c, "x\n")
+		}
+	}
+	s := forebaytest.NewServer(t, g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path == "/ws" {
+			streams(t)(w, r)
+			return
+		}
+		c, _, _ := http.NewResponseController(w).Hijack()
+		defer c.Close()
+		if path == "/gives" {
+			beat(c)
+		}
+		_, _ = io.Copy(io.Discard, c)
+	})))
+	c := s.Dial()
+	go func() {
+		_, _ = io.WriteString(c, upgrade)
+		if path != "/gives" {
+			beat(c)
 		}
 	}()
 	_, _ = io.Copy(io.Discard, c)
@@ -447,6 +493,52 @@ func connectionEnds(t *testing.T, rules forebay.Streams, beats []time.Duration, 
 	}
 	synctest.Wait()
 	free(t, g)
+}
+
+// A stream that has ended leaves its limits behind: they are not those of the next request
+// on the connection.
+func TestLimitsEndWithTheirStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, forebay.Config{MaxInFlight: 1, Streams: forebay.Streams{MaxLife: 10 * time.Second}})
+		ran := 0
+		s := forebaytest.NewServer(t, g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ran++
+			if r.URL.Path == "/events" {
+				w.Header().Set("Content-Type", "text/event-stream")
+			}
+			_, _ = io.WriteString(w, "data: x\n\n")
+			time.Sleep(8 * time.Second)
+		})))
+		for _, path := range []string{"/events", "/other"} { // from 0 to 8 s, and from 8 to 16
+			res, err := s.Client().Get(forebaytest.URL + path)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if text, err := io.ReadAll(res.Body); string(text) != "data: x\n\n" || err != nil {
+				t.Errorf("%s: %q, %v", path, text, err)
+			}
+			res.Body.Close()
+		}
+		if ran != 2 { // clients ask again where a connection breaks
+			t.Errorf("%d requests came", ran)
+		}
+	})
+}
+
+// A handler that panics when its stream is refused has panicked all the same.
+func TestPanicOfARefusedStream(t *testing.T) {
+	sockets := closedGate(t, forebay.Config{Name: "sockets"})
+	g := newGate(t, forebay.Config{MaxInFlight: 1, Streams: forebay.Streams{Gate: sockets}})
+	s := forebaytest.NewLoopback(t, g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(http.StatusOK)
+		panic("a mistake")
+	})))
+	if res, err := s.Client().Get(s.URL()); err == nil {
+		res.Body.Close()
+	}
+	free(t, g)
+	forebaytest.Eventually(t, "it is logged", func() bool { return strings.Contains(s.ErrorLog(), "a mistake") })
 }
 
 // A stream whose client reads nothing is ended all the same.
@@ -515,12 +607,23 @@ func TestStreamsEndWell(t *testing.T) {
 				case "/hijack":
 					c, _, _ := http.NewResponseController(w).Hijack()
 					defer c.Close()
+					if hold == forebay.HoldFirstByte {
+						inUse(t, g, 0)
+					}
 					panic(http.ErrAbortHandler)
-				case "/error":
-					w.WriteHeader(http.StatusTeapot)
+				case "/error", "/page": // is no stream
+					if r.URL.Path == "/page" {
+						w.Header().Set("Content-Type", "text/html; charset=utf-8")
+						w.WriteHeader(http.StatusOK)
+					} else {
+						w.WriteHeader(http.StatusTeapot)
+					}
+					if hold == forebay.HoldHandler {
+						inUse(t, g, 1)
+					}
 				}
 			}))
-			for _, path := range []string{"/early", "/panic", "/hijack", "/error", "/nothing"} {
+			for _, path := range []string{"/early", "/panic", "/hijack", "/error", "/page", "/nothing"} {
 				res, err := s.Client().Get(s.URL() + path)
 				if err == nil {
 					res.Body.Close()

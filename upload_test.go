@@ -161,6 +161,21 @@ func TestTimeOfABodyEndsWithIt(t *testing.T) {
 	}
 }
 
+// Rules do not take the server's own time-out away.
+func TestRulesKeepTheServersReadTimeout(t *testing.T) {
+	g := newGate(t, forebay.Config{MaxInFlight: 1, Upload: forebay.Upload{MinRate: 1, Grace: time.Hour}})
+	s := forebaytest.NewLoopback(t, g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); errors.Is(err, os.ErrDeadlineExceeded) {
+			w.WriteHeader(http.StatusRequestTimeout)
+		}
+	})), func(s *http.Server) { s.ReadTimeout = 100 * time.Millisecond })
+	c := s.Dial()
+	c.Send(sized(100) + "half")
+	if a := c.Answer("POST"); a.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("%d", a.StatusCode)
+	}
+}
+
 // beating is a body of which a piece comes at each beat.
 type beating struct {
 	pieces, each int
@@ -317,6 +332,19 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	for _, gate := range []*forebay.Gate{g, patient} {
 		if st := gate.Stats(); st.Decisions() != 0 {
 			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// A refusal of a gate with rules arrives as any other, and the connection goes on.
+func TestRefusalOfABodyWithRules(t *testing.T) {
+	g := closedGate(t, forebay.Config{Upload: forebay.Upload{MinRate: 1}})
+	s := forebaytest.NewLoopback(t, g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it ran") })))
+	c := s.Dial()
+	for range 3 {
+		c.Send(chunked + "4\r\nbody\r\n0\r\n\r\n")
+		if a := c.Answer("POST"); a.StatusCode != 503 || a.Close {
+			t.Fatalf("%d, close %v", a.StatusCode, a.Close)
 		}
 	}
 }

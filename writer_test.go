@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Parts of writers, as middleware has them.
@@ -165,4 +166,12 @@ func TestLeaseKnowsItsRule(t *testing.T) {
 		t.Errorf("%v", l.Hold())
 	}
 	l.Release()
+}
+
+// A limit that comes to its end as the stream does may find it stopped.
+func TestLimitsThatAreLate(t *testing.T) {
+	l := newLimits(Streams{MaxLife: time.Hour}, func() { t.Error("the stream was cut") }, func() { t.Error("and more") })
+	l.stop()
+	l.began = l.began.Add(-2 * time.Hour)
+	l.look()
 }
