@@ -195,7 +195,7 @@ func underFault(t *testing.T, f fault, terms cluster.Terms, seed uint64) {
 		f.heals(r)
 	}
 	soon := r.during(time.Second)
-	time.Sleep(4 * time.Second)
+	time.Sleep(4*time.Second + 2*r.terms.Withhold) // the share of one that was killed is kept for so long
 	after := r.during(2 * time.Second)
 	t.Logf("seed %d: %d calls in 2 s before, %d in %v meanwhile, %d in the first second after, %d in 2 s later; %s",
 		seed, before, meanwhile, max(f.lasts, time.Second), soon, after, r.rec.summary())

@@ -37,3 +37,24 @@ func TestLendsAndTakesBack(t *testing.T) {
 		t.Errorf("the state is %v, %v", st, err)
 	}
 }
+
+// TestRepeatedRequest: a request that is executed twice is told of no share that the
+// ledger does not count.
+func TestRepeatedRequest(t *testing.T) {
+	var l Ledger
+	server := Server{Wall: time.UnixMilli(1_000_000), Identity: "x", Uptime: time.Hour, Subscribers: func(string) int { return 0 }}
+	a := Request{Key: KeyOf("f", "g"), Instance: "a", Number: 1, Limit: 4, Lease: 2 * time.Second, Withhold: time.Minute, Contact: -1}
+	b := a
+	b.Instance = "b"
+	l.Exchange(server, &a)
+	l.Exchange(server, &b)
+	a.Number, a.Share = 2, 2
+	if r, _ := l.Exchange(server, &a); r.Share != 2 {
+		t.Errorf("a is told %d", r.Share)
+	}
+	b.Number, b.Leaving = 2, true
+	l.Exchange(server, &b)
+	if r, _ := l.Exchange(server, &a); r.Share != 2 {
+		t.Errorf("a is told %d, and the ledger keeps 2", r.Share)
+	}
+}

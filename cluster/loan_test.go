@@ -436,7 +436,7 @@ func withheld(t *testing.T) *bench {
 	b.me.Withhold = time.Minute
 	b.told(b.asks(), Reply{Epoch: 5, Clock: 1, Share: 3})
 	b.hear(News{Kind: 'n', Count: 1})
-	for b.now = b.now.Add(time.Second); b.gate.alone == nil; b.now = b.now.Add(time.Second / 10) {
+	for b.now = b.now.Add(time.Second / 10); b.gate.alone == nil; b.now = b.now.Add(time.Second / 10) {
 		if r, _ := b.step(b.now); r != nil {
 			b.failed(b.now, errLostReply)
 		}
@@ -457,19 +457,25 @@ func TestTellsOfItsShare(t *testing.T) {
 	}
 	b = withheld(t)
 	b.probe(b.now)
-	b.gate.running = 2
 	for _, c := range []struct {
 		granted uint64
 		pause   time.Duration
 		contact int64
 		share   int
-	}{{0, 0, 0, 3}, {1, time.Second, 0, 3}, {1, 0, 0, 3}, {2, 0, 0, 3}, {2, 0, 50, 3}} {
+	}{{0, 0, 0, 3}, {1, time.Second, 0, 3}, {1, 0, 0, 2}, {2, 0, 0, 2}, {2, 0, 50, 1}} {
 		r := b.asks()
 		if r.Contact != c.contact || r.Share != c.share {
 			t.Errorf("it tells %d and %d, not %+v", r.Contact, r.Share, c)
 		}
+		b.gate.running = 2
 		b.now = b.now.Add(c.pause)
-		b.told(r, Reply{Epoch: 5, Granted: c.granted, Share: 3, Clock: 50})
+		b.told(r, Reply{Epoch: 5, Granted: c.granted, Share: 1, Clock: 50})
+		if c.granted == 0 && !b.gate.until.Equal(b.until.Add(time.Minute)) {
+			t.Errorf("while it rejoins, the gate ends its share %v late", b.gate.until.Sub(b.until.Add(time.Minute)))
+		}
+		if c.pause > 0 && !b.poked {
+			t.Error("that it is back is told no sooner than anything else")
+		}
 	}
 	if b.gate.alone != nil {
 		t.Error("it still goes on alone")

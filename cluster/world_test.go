@@ -54,7 +54,7 @@ func newWorld(w *twins, d dice) *world {
 		trouble: []int{5, 20, 100, 1000}[d.IntN(4)],
 	}
 	h.deaf = chance(d, 3)
-	if chance(d, 6) {
+	if chance(d, 3) {
 		h.withhold = 2 * h.lease
 	}
 	for range 1 + d.IntN(5) {
