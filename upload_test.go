@@ -260,7 +260,7 @@ func TestBodyFirstHasItsBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			forebaytest.CheckLeaks(t)
-			room := int64(1000)
+			room := int64(10_000)
 			if name == "no memory" {
 				room = 800
 			}
