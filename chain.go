@@ -79,7 +79,7 @@ func acquireAll(ctx context.Context, gates []*Gate, call Call, in *inbound) (Lea
 			unwind(links)
 			return Lease{}, g.turnAway(ctx, s, &call, waited)
 		}
-		ans := g.enter(ctx, s, a, in)
+		ans := g.enter(ctx, s, &call, a, in)
 		waited += ans.waited
 		if ans.verdict != admit.Granted {
 			unwind(links)
@@ -124,10 +124,10 @@ func unwind(links []Lease) {
 		if !sl.seize(links[i].word) {
 			continue
 		}
-		g, cost := sl.gate, sl.holder.cost
+		g, cost, caller := sl.gate, sl.holder.cost, sl.holder.caller
 		g.lock()
 		g.slots.closeLocked(sl, with(links[i].word, slotBusy))
-		g.machine.Unwind(now, cost)
+		g.machine.Unwind(now, cost, caller)
 		g.unlock()
 	}
 }

@@ -94,6 +94,9 @@ type Config struct {
 	// as well.
 	OnlyInRequests bool
 
+	// PerCaller bounds how much of the gate one caller may have. The zero value: all of it.
+	PerCaller PerCaller
+
 	// Hold says until when a request behind a handler keeps its slot. The zero value is
 	// until the handler returns. With it, or with Streams, a handler's writer is wrapped.
 	Hold Hold
@@ -156,7 +159,7 @@ func (c *Config) validate() error {
 	for i, o := range c.Observers {
 		wrong(o == nil, "Observers[%d] is nil; leave it out", i)
 	}
-	return errors.Join(slices.Concat(errs, c.Refusal.validate(), c.Streams.validate(), c.Upload.validate())...)
+	return errors.Join(slices.Concat(errs, c.Refusal.validate(), c.PerCaller.validate(), c.Streams.validate(), c.Upload.validate())...)
 }
 
 func validName(s string) bool {
@@ -188,8 +191,9 @@ func newSettings(g *Gate, c Config) *settings {
 	s := &settings{Config: c}
 	s.Observers = slices.Clone(c.Observers)
 	s.track = c.Track || c.MaxHold > 0 || c.Limiter != nil
-	s.keep = s.track || len(c.Observers) > 0 // observers are told whose lease ends
-	s.wants = s.want()
+	isSeen := s.track || len(c.Observers) > 0 // observers are told whose lease ends
+	s.keep = isSeen || c.PerCaller.MaxInFlight > 0
+	s.wants = s.want(isSeen)
 	s.plain = !s.keep && c.Script == nil
 	// An observer is told figures of one instant, and a watchdog's timer must not
 	// outlive the last lease: both need the lock.
@@ -197,7 +201,7 @@ func newSettings(g *Gate, c Config) *settings {
 	s.refusalLines = c.Refusal.lines()
 	for d := RejectedBusy; d <= RejectedStore; d++ {
 		s.rejected[d] = newRejectedError(g, d)
-		s.pages[d] = newPage(g.name, d, c.Refusal)
+		s.pages[d] = newPage(g.name, d, &s.Config)
 	}
 	return s
 }
@@ -205,7 +209,11 @@ func newSettings(g *Gate, c Config) *settings {
 func (s *settings) machine(panics *atomic.Uint64) admit.Config {
 	c := admit.Config{
 		Limit: s.MaxInFlight, MaxWait: s.MaxWait, MaxWaiting: s.MaxWaiting, Measure: s.track,
-		Ledger: s.Cluster != nil,
+		Ledger:    s.Cluster != nil,
+		PerCaller: s.PerCaller.MaxInFlight, MaxCallers: s.PerCaller.MaxCallers,
+	}
+	if c.MaxCallers == 0 {
+		c.MaxCallers = defaultMaxCallers
 	}
 	if s.Limiter != nil {
 		c.Limiter = limiterPort{s.Limiter, panics}

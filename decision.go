@@ -18,6 +18,7 @@ const (
 	RejectedBusy              // no slot and no place in line, or hardly a chance to be served in time
 	RejectedTimeout           // its patience ended in line
 	RejectedDeadline          // the caller's own deadline passed before it could run
+	RejectedCaller            // its caller has as much of the gate as one may have
 	RejectedTooLarge          // its cost is above the configured maximum: waiting cannot cure that
 	RejectedDraining          // the gate is draining
 	RejectedStore             // the cluster's store is away, or did not answer in time
@@ -27,7 +28,7 @@ const (
 
 var decisionNames = [decisions]string{
 	"undecided", "accepted", "exempt", "rejected_busy", "rejected_timeout",
-	"rejected_deadline", "rejected_too_large", "rejected_draining", "rejected_store",
+	"rejected_deadline", "rejected_caller", "rejected_too_large", "rejected_draining", "rejected_store",
 	"canceled",
 }
 
@@ -43,10 +44,13 @@ func (d Decision) String() string {
 func (d Decision) Refused() bool { return d >= RejectedBusy && d <= RejectedStore }
 
 // Status returns the HTTP status of the answer that d gives by itself: 200 when
-// the call runs, 503 for a refusal that waiting cures, 413 for one that it does
-// not, 499 (which is logged and never sent) when the caller left.
+// the call runs, 503 for a refusal that waiting cures, 429 if it is the caller who has
+// too much, 413 for one that waiting does not cure, 499 (which is logged and never
+// sent) when the caller left.
 func (d Decision) Status() int {
 	switch d {
+	case RejectedCaller:
+		return http.StatusTooManyRequests
 	case RejectedTooLarge:
 		return http.StatusRequestEntityTooLarge
 	case Canceled:
@@ -68,6 +72,7 @@ var verdictDecisions = [admit.Verdicts]Decision{
 	admit.Timeout:  RejectedTimeout,
 	admit.Deadline: RejectedDeadline,
 	admit.TooLarge: RejectedTooLarge,
+	admit.Capped:   RejectedCaller,
 	admit.Draining: RejectedDraining,
 	admit.Canceled: Canceled,
 	admit.Store:    RejectedStore,

@@ -53,6 +53,10 @@ type Call struct {
 	RequestID string
 	// RemoteIP is the caller's address.
 	RemoteIP string
+	// Caller is who calls, for [Config.PerCaller]; what is beyond 128 bytes does not count.
+	// Empty: the request says so, or the address does. Calls of which neither is known have
+	// no bound.
+	Caller string
 	// Cost is how many units of the gate the call takes; of a chain, of every gate.
 	// 0 means 1. A cost above [Config.MaxInFlight], and above the limit in force if
 	// that is higher, is refused as too large; below 0 it panics: clamp what you
@@ -193,7 +197,7 @@ func (g *Gate) confirm(sl *slot, word uint64) bool {
 			return true
 		}
 		g.slots.closeLocked(sl, word)
-		g.machine.Retract(now, 1)
+		g.machine.Retract(now, 1, nil)
 		return false
 	}
 	sl.seen = generationOf(word)

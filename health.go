@@ -53,11 +53,15 @@ func NewHealth(gates ...*Gate) *Health {
 		if g == nil {
 			panic("forebay: NewHealth of a nil gate")
 		}
-		h.views[i].rejected = g.Stats().Rejected()
+		h.views[i].rejected = refusedBy(g.Stats())
 		h.views[i].last = g.noticed.last()
 	}
 	return h
 }
+
+// refusedBy counts the refusals that say something of the gate: that a caller has too
+// much himself says nothing.
+func refusedBy(st Stats) uint64 { return st.Rejected() - st.RejectedCaller }
 
 func (n *notice) last() time.Time {
 	if ns := n.nanos.Load(); ns != 0 {
@@ -96,7 +100,7 @@ func (h *Health) Report() Report {
 	for i, g := range h.gates {
 		st := g.Stats()
 		status := healthOK
-		if h.views[i].look(st.Rejected(), g.noticed.last(), now) {
+		if h.views[i].look(refusedBy(st), g.noticed.last(), now) {
 			status = healthDegraded
 		}
 		why := ""

@@ -129,12 +129,12 @@ func wantsOf(gates []*Gate) (w want) {
 	return w
 }
 
-func (s *settings) want() (w want) {
+func (s *settings) want(isSeen bool) (w want) {
 	for _, f := range []struct {
 		want   want
 		wanted bool
 	}{
-		{wantCall, s.keep},
+		{wantCall, isSeen},
 		{wantCancel, s.CancelLost},
 		{wantContext, s.LeaseInContext},
 		{wantStay, s.Hold != HoldHandler || s.Streams != Streams{}},

@@ -120,7 +120,7 @@ func (l Lease) endKept(o Outcome) {
 
 // endSeized gives back the slot of a lease that is seized already.
 func (l Lease) endSeized(h *holder, o Outcome) {
-	if h.cost == 1 && l.slot.gate.slots.open.Load() != 0 {
+	if h.cost == 1 && h.caller == nil && l.slot.gate.slots.open.Load() != 0 {
 		l.putFree()
 		return
 	}
@@ -147,7 +147,7 @@ func (l Lease) endClosed(word uint64, h *holder, o Outcome) {
 	g.lockAt(now)
 	mine := g.slots.closeLocked(l.slot, word)
 	if mine {
-		g.machine.Release(now, h.cost, admit.End{Held: held, Outcome: admit.Outcome(o)})
+		g.machine.Release(now, h.cost, admit.End{Caller: h.caller, Held: held, Outcome: admit.Outcome(o)})
 	}
 	at := g.machine.Gauge()
 	g.unlock()

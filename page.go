@@ -23,6 +23,7 @@ const (
 </html>
 `
 	textBusy     = "The server is busy. Please try again in {retry_after} seconds."
+	textCaller   = "You have too many requests under way. Please try again in {retry_after} seconds."
 	textTooLarge = "The request is too large. Trying again will not help."
 )
 
@@ -38,10 +39,13 @@ type page struct {
 
 // newPage returns the page of a refusal. With a body of the gate's own everybody is
 // given that one.
-func newPage(gate string, d Decision, f Refusal) page {
-	p := page{status: d.Status()}
-	if f.Status != 0 && d != RejectedTooLarge {
+func newPage(gate string, d Decision, c *Config) page {
+	p, f := page{status: d.Status()}, &c.Refusal
+	if f.Status != 0 && d != RejectedTooLarge && d != RejectedCaller {
 		p.status = f.Status
+	}
+	if c.PerCaller.Status != 0 && d == RejectedCaller {
+		p.status = c.PerCaller.Status
 	}
 	reason := d.String()
 	if f.HideGate {
@@ -69,7 +73,10 @@ func newPage(gate string, d Decision, f Refusal) page {
 	p.problem = newBody("application/problem+json", known.Replace(
 		`{"type":"about:blank","title":"{title}","status":{status},"error":"{error}",`+fields+`"requestId":"{request_id}"}`))
 	text := textBusy
-	if d == RejectedTooLarge {
+	switch d {
+	case RejectedCaller:
+		text = textCaller
+	case RejectedTooLarge:
 		text = textTooLarge
 	}
 	if told != "" {
@@ -105,7 +112,10 @@ func jsonFields(gate, reason string) (fields string) {
 }
 
 func errorCode(d Decision) string {
-	if d == RejectedTooLarge {
+	switch d {
+	case RejectedCaller:
+		return "caller_busy"
+	case RejectedTooLarge:
 		return "too_large"
 	}
 	return "server_busy"
@@ -113,7 +123,7 @@ func errorCode(d Decision) string {
 
 // proxyError is the error type of RFC 9209 for a decision.
 func proxyError(d Decision) string {
-	if d == RejectedTooLarge {
+	if d == RejectedTooLarge || d == RejectedCaller {
 		return "http_request_denied"
 	}
 	return "connection_limit_reached"
@@ -214,7 +224,7 @@ func (f *Refusal) validateBody() (errs []error) {
 	}
 	if media == "application/json" || strings.HasSuffix(media, "+json") {
 		for _, d := range [...]Decision{RejectedBusy, RejectedTooLarge} {
-			p := newPage("gate", d, *f)
+			p := newPage("gate", d, &Config{Refusal: *f})
 			if text := p.json.fill("id", 1); !json.Valid(text) {
 				wrong("Body gives no valid JSON, but %.200s; mend it, or say what it is in ContentType", text)
 				return errs

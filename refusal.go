@@ -147,7 +147,9 @@ var (
 func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string) {
 	g, d := e.gate, e.decision
 	s := g.settings.Load()
-	g.noticed.refusedAt(clock())
+	if d != RejectedCaller {
+		g.noticed.refusedAt(clock())
+	}
 	if id == "" {
 		id = requestID(w, r)
 	}

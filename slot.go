@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"example.com/forebay/internal/admit"
 )
 
 // slot is the right to run one call, lent by the machine or kept by it, and what
@@ -41,9 +43,10 @@ type holder struct {
 	cost    int
 	since   time.Time // zero unless the gate tracks
 	waited  time.Duration
-	overdue bool    // reported by the watchdog
-	late    bool    // the caller was told that time is up
-	rest    []Lease // of a chain's first lease: those of its further gates
+	overdue bool          // reported by the watchdog
+	late    bool          // the caller was told that time is up
+	caller  *admit.Caller // counts it; nil: nobody does
+	rest    []Lease       // of a chain's first lease: those of its further gates
 }
 
 const (

@@ -32,12 +32,18 @@ type Stats struct {
 	// [Lease.TimedOut].
 	StillRunning int `json:"still_running"`
 
+	// Callers is how many callers with calls here are told apart; CallersBeyond counts the
+	// calls that shared one bound since there were too many. See [Config.PerCaller].
+	Callers       int    `json:"callers"`
+	CallersBeyond uint64 `json:"callers_beyond"`
+
 	Tracks bool `json:"tracks"` // it knows who holds what, and since when
 
 	Accepted         uint64 `json:"accepted"`
 	RejectedBusy     uint64 `json:"rejected_busy"`
 	RejectedTimeout  uint64 `json:"rejected_timeout"`
 	RejectedDeadline uint64 `json:"rejected_deadline"`
+	RejectedCaller   uint64 `json:"rejected_caller"`
 	RejectedTooLarge uint64 `json:"rejected_too_large"`
 	RejectedDraining uint64 `json:"rejected_draining"`
 	RejectedStore    uint64 `json:"rejected_store"`
@@ -67,7 +73,7 @@ func (s Stats) Decisions() uint64 { return s.Accepted + s.Rejected() + s.Cancele
 // Rejected returns how many calls were refused, for whatever reason. A caller
 // that left was not refused.
 func (s Stats) Rejected() uint64 {
-	return s.RejectedBusy + s.RejectedTimeout + s.RejectedDeadline + s.RejectedTooLarge + s.RejectedDraining +
+	return s.RejectedBusy + s.RejectedTimeout + s.RejectedDeadline + s.RejectedCaller + s.RejectedTooLarge + s.RejectedDraining +
 		s.RejectedStore
 }
 
@@ -108,6 +114,7 @@ func (g *Gate) statsLocked(s *settings) Stats {
 		RejectedBusy:     count(admit.Busy),
 		RejectedTimeout:  count(admit.Timeout),
 		RejectedDeadline: count(admit.Deadline),
+		RejectedCaller:   count(admit.Capped),
 		RejectedTooLarge: count(admit.TooLarge),
 		RejectedDraining: count(admit.Draining),
 		RejectedStore:    count(admit.Store),
@@ -116,6 +123,7 @@ func (g *Gate) statsLocked(s *settings) Stats {
 		StaleReleases: g.stale.Load(), Overdue: g.overdue.Load(),
 		ObserverPanics: g.observerPanics.Load(), LimiterPanics: g.limiterPanics.Load(), ScriptErrors: g.scriptErrors.Load(),
 	}
+	st.Callers, st.CallersBeyond = m.Callers()
 	if s.MaxWait > 0 {
 		st.MaxWaiting = m.MaxWaiting()
 	}

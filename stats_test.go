@@ -24,7 +24,7 @@ func TestStatsAsJSON(t *testing.T) {
 		for field, want := range map[string]any{
 			"name": "reports", "capacity": 3.0, "available": 1.0, "in_use": 2.0, "calls": 1.0, "waiting": 0.0,
 			"max_waiting": 6.0, "draining": false, "accepted": 1.0, "rejected_busy": 0.0, "rejected_timeout": 0.0,
-			"rejected_deadline": 0.0, "rejected_too_large": 0.0, "rejected_draining": 0.0, "canceled": 0.0, "rejected_store": 0.0,
+			"rejected_deadline": 0.0, "rejected_caller": 0.0, "callers": 0.0, "callers_beyond": 0.0, "rejected_too_large": 0.0, "rejected_draining": 0.0, "canceled": 0.0, "rejected_store": 0.0,
 			"granted": 1.0, "released": 0.0, "stale_releases": 0.0, "overdue": 0.0, "observer_panics": 0.0, "script_errors": 0.0,
 		} {
 			if got[field] != want {

@@ -14,7 +14,8 @@ type answer struct {
 	at      time.Time // when it was given
 	waited  time.Duration
 	gauge   admit.Gauge
-	lease   Lease // if granted
+	lease   Lease         // if granted
+	caller  *admit.Caller // if granted, and somebody counts
 }
 
 // waiting is one call in line, and what wakes it.
@@ -24,6 +25,8 @@ type waiting struct {
 	gone  <-chan struct{} // the context's
 	lease Lease
 	keep  bool
+
+	caller *admit.Caller
 }
 
 // grantLocked gives the waiter its slot in the very step in which the machine
@@ -32,7 +35,7 @@ func (w *waiting) grantLocked(g *Gate) { w.lease = g.grantLocked(w.Cost(), w.kee
 
 // acquireSlow asks the machine, waits if it says so, and reports the decision.
 func (g *Gate) acquireSlow(ctx context.Context, s *settings, call *Call, a admit.Arrival, in *inbound) (Lease, error) {
-	ans := g.enter(ctx, s, a, in)
+	ans := g.enter(ctx, s, call, a, in)
 	if ans.verdict != admit.Granted {
 		return Lease{}, g.refusal(ctx, s, call, ans)
 	}
@@ -46,7 +49,7 @@ func (g *Gate) keepGranted(s *settings, call *Call, ans answer) Lease {
 	if stateOf(ans.lease.word) != slotBusy {
 		return ans.lease
 	}
-	h := holder{call: *call, cost: call.cost(), waited: ans.waited}
+	h := holder{call: *call, cost: call.cost(), waited: ans.waited, caller: ans.caller}
 	if s.track {
 		h.since = ans.at
 	}
@@ -62,7 +65,9 @@ func (g *Gate) refusal(ctx context.Context, s *settings, call *Call, ans answer)
 	if d == Canceled {
 		return leftBecause(ctx)
 	}
-	g.noticed.refusedAt(ans.at)
+	if d != RejectedCaller { // it says nothing of the gate
+		g.noticed.refusedAt(ans.at)
+	}
 	return s.rejected[d]
 }
 
@@ -85,34 +90,43 @@ func (g *Gate) refuseLate(ctx context.Context, s *settings, call *Call, v admit.
 
 // enter brings one arrival before the machine and returns its verdict, after a
 // wait if need be.
-func (g *Gate) enter(ctx context.Context, s *settings, a admit.Arrival, in *inbound) answer {
+func (g *Gate) enter(ctx context.Context, s *settings, call *Call, a admit.Arrival, in *inbound) answer {
 	keep := s.keep || a.Link || a.Cost > 1
+	caller := s.callerOf(call, in)
 	gone := ctx.Done() // before the lock: whatever ctx does in it, nothing is taken yet
 	now := clock()
 	if d, ok := ctx.Deadline(); ok {
 		a.Deadline = onClock(now, d)
 	}
 	g.lockAt(now)
-	v := g.machine.Arrive(now, a)
+	v := g.arriveLocked(now, &a, caller)
 	if v == admit.Granted && g.cluster != nil && g.overLocked(now) {
-		g.machine.Retract(now, a.Cost)
-		v = g.machine.Arrive(now, a)
+		g.machine.Retract(now, a.Cost, a.Caller)
+		v = g.arriveLocked(now, &a, caller)
 	}
 	if v == admit.Queued {
-		w := &waiting{woken: make(chan struct{}, 1), gone: gone, keep: keep}
+		w := &waiting{woken: make(chan struct{}, 1), gone: gone, keep: keep, caller: a.Caller}
 		w.Owner = w
 		g.machine.Join(now, a, &w.Waiter)
 		g.alarm.setLocked(g, now, w.Until())
 		g.unlock()
 		return g.wait(ctx, w, now, in)
 	}
-	ans := answer{verdict: v, at: now, gauge: g.machine.Gauge()}
+	ans := answer{verdict: v, at: now, gauge: g.machine.Gauge(), caller: a.Caller}
 	if v == admit.Granted {
 		ans.lease = g.grantLocked(a.Cost, keep)
 		g.lend = a.Cost == 1 && !a.Link
 	}
 	g.unlock()
 	return ans
+}
+
+// arriveLocked asks the machine about an arrival of a caller.
+func (g *Gate) arriveLocked(now time.Time, a *admit.Arrival, caller string) admit.Verdict {
+	if caller != "" {
+		a.Caller = g.machine.Caller(caller)
+	}
+	return g.machine.Arrive(now, *a)
 }
 
 // grantLocked makes the lease of a call that the machine has let in.
@@ -150,7 +164,7 @@ func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time, in *inbo
 	}
 	return answer{
 		verdict: w.Verdict(), at: arrived.Add(w.Waited()), waited: w.Waited(),
-		gauge: w.Gauge(), lease: w.lease,
+		gauge: w.Gauge(), lease: w.lease, caller: w.caller,
 	}
 }
 

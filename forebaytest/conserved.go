@@ -58,6 +58,7 @@ func counters(st forebay.Stats) map[forebay.Decision]uint64 {
 		forebay.RejectedBusy:     st.RejectedBusy,
 		forebay.RejectedTimeout:  st.RejectedTimeout,
 		forebay.RejectedDeadline: st.RejectedDeadline,
+		forebay.RejectedCaller:   st.RejectedCaller,
 		forebay.RejectedTooLarge: st.RejectedTooLarge,
 		forebay.RejectedDraining: st.RejectedDraining,
 		forebay.RejectedStore:    st.RejectedStore,

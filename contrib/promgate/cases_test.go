@@ -38,7 +38,7 @@ func TestTM01_RandomRoutes(t *testing.T) {
 	for _, metrics := range all {
 		series += len(metrics)
 	}
-	if want := (max+1)*9 + 9 + 12; series > want {
+	if want := (max+1)*10 + 10 + 14; series > want {
 		t.Errorf("%d series, want at most %d", series, want)
 	}
 	wantValue(t, all, calls, "forebay_decisions_total", "decision", "accepted")
@@ -80,10 +80,10 @@ func TestTM01_UnknownDecisions(t *testing.T) {
 		m.Observe(forebay.Event{Gate: "g", Kind: forebay.EventKind(d)})
 	}
 	all := gather(t, m)
-	if got := len(all["forebay_decisions_total"]); got != 9 {
-		t.Errorf("%d series of decisions, want 9", got)
+	if got := len(all["forebay_decisions_total"]); got != 10 {
+		t.Errorf("%d series of decisions, want 10", got)
 	}
-	wantValue(t, all, 9, "forebay_decisions_total")
+	wantValue(t, all, 10, "forebay_decisions_total")
 }
 
 // Each gate has its own truth, however its calls end; a second release spoils no
@@ -134,6 +134,8 @@ func TestTM04_EachCauseAlone(t *testing.T) {
 		{want: "rejected_busy", setup: func(_ *testing.T, g *forebay.Gate) { _ = g.SetLimit(0) }},
 		{want: "rejected_timeout", gate: forebay.Config{MaxWait: time.Second}, setup: full},
 		{want: "rejected_deadline", gate: forebay.Config{MaxWait: time.Second}, setup: full, until: time.Millisecond},
+		{want: "rejected_caller", gate: forebay.Config{PerCaller: forebay.PerCaller{MaxInFlight: 1}}, call: forebay.Call{Caller: "a"},
+			setup: func(t *testing.T, g *forebay.Gate) { hold(t, g, forebay.Call{Caller: "a"}) }},
 		{want: "rejected_too_large", call: forebay.Call{Cost: 2}},
 		{want: "rejected_draining", setup: func(_ *testing.T, g *forebay.Gate) { _ = g.Drain(context.Background()) }},
 		{want: "canceled", gate: forebay.Config{MaxWait: time.Second}, setup: full, leave: time.Millisecond},

@@ -185,6 +185,7 @@ forebay_decisions_total{decision="accepted",gate="orders",lane="",route="/o"} 1
 forebay_decisions_total{decision="canceled",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="exempt",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="rejected_busy",gate="orders",lane="",route="/o"} 0
+forebay_decisions_total{decision="rejected_caller",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="rejected_deadline",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="rejected_draining",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="rejected_store",gate="orders",lane="",route="/o"} 0

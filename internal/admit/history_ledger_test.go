@@ -89,15 +89,16 @@ func (h *history) loseTouch(n int) {
 
 // retract takes back a grant of one unit that was a decision.
 func (h *history) retract() {
-	i := slices.Index(h.out, 1)
+	i := slices.IndexFunc(h.out, func(c outCall) bool { return c.cost == 1 })
 	if i < 0 || h.m.Counts().Decisions[Granted] == 0 {
 		return
 	}
+	c := h.out[i]
 	h.out = slices.Delete(h.out, i, i+1)
 	h.asked-- // it is decided afresh, or not
 	h.say("retract")
-	h.m.Retract(h.now, 1)
-	h.model.retract(h.now, 1)
+	h.m.Retract(h.now, 1, c.caller)
+	h.model.retract(h.now, c.modelCall)
 }
 
 func (h *history) compareLedger() {
@@ -119,7 +120,7 @@ func (h *history) compareLedger() {
 		}
 		w = w.Next()
 	}
-	if head := m.First(); head != nil && head.Cost() <= m.room() {
+	if head := m.first(h.now); head != nil && head.until.After(h.now) && head.Cost() <= m.room() {
 		h.fail("the head of the line fits, and waits")
 	}
 }

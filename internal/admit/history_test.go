@@ -18,11 +18,17 @@ type history struct {
 	now   time.Time
 	m     *Machine
 	model *model
-	out   []int // costs of the leases that are out
+	out   []outCall // the leases that are out
 	seen  []*modelWaiter
 	asked uint64 // calls that arrived; links have no decision of their own
 	links uint64
 	log   []string
+}
+
+// outCall is a lease that is out.
+type outCall struct {
+	modelCall
+	caller *Caller
 }
 
 func newHistory(t testing.TB, next func(n int) int) *history {
@@ -41,6 +47,10 @@ func (h *history) config() Config {
 	c := Config{Limit: 1 + h.next(5), MaxWait: time.Duration(h.next(4)) * 30 * time.Millisecond, Measure: h.next(2) == 0}
 	if c.MaxWait > 0 && h.next(2) == 0 {
 		c.MaxWaiting = 1 + h.next(5)
+	}
+	c.MaxCallers = 1 + h.next(3)
+	if h.next(2) == 0 {
+		c.PerCaller = 1 + h.next(4)
 	}
 	if h.model != nil {
 		c.Ledger = h.model.cfg.Ledger
@@ -88,18 +98,26 @@ func (h *history) arrive() {
 		a.Until = h.now.Add(time.Duration(h.next(6)) * 10 * time.Millisecond)
 	}
 	h.asked++
+	who := ""
+	if h.next(4) > 0 {
+		name := string(rune('a' + h.next(4)))
+		who, a.Caller = h.model.callerOf(name), h.m.Caller(name)
+		if (who == "shared") != (a.Caller == &h.m.callers.shared) {
+			h.fail("%s counts as %s, and not in the machine", name, who)
+		}
+	}
 	refuses, sure := h.m.Refuses()
 	v, w := arrive(h.m, h.now, a)
 	if sure && a.Cost == 1 && a.Deadline.IsZero() && a.Until.IsZero() && v != refuses && h.m.decided == nil {
 		h.fail("the machine says that it refuses with %v, and answers %v", refuses, v)
 	}
-	mv, mw := h.model.arrive(h.now, a)
-	h.say("arrive %+v -> %v", a, v)
+	mv, mw := h.model.arrive(h.now, a, who)
+	h.say("arrive %+v of %s -> %v", a, who, v)
 	if v != mv || (w == nil) != (mw == nil) {
 		h.fail("arrival %+v: machine says %v, model %v", a, v, mv)
 	}
 	if v == Granted {
-		h.granted(a.Cost, a.Link)
+		h.granted(modelCall{a.Cost, who}, a.Caller, a.Link)
 	}
 	if mw != nil {
 		mw.w = w
@@ -107,8 +125,8 @@ func (h *history) arrive() {
 	}
 }
 
-func (h *history) granted(cost int, link bool) {
-	h.out = append(h.out, cost)
+func (h *history) granted(c modelCall, caller *Caller, link bool) {
+	h.out = append(h.out, outCall{c, caller})
 	if link {
 		h.links++
 	}
@@ -119,17 +137,17 @@ func (h *history) release() {
 		return
 	}
 	i := h.next(len(h.out))
-	cost := h.out[i]
+	c := h.out[i]
 	h.out = slices.Delete(h.out, i, i+1)
 	if h.next(5) == 0 {
-		h.say("unwind %d", cost)
-		h.m.Unwind(h.now, cost)
-		h.model.unwind(h.now, cost)
+		h.say("unwind %+v", c)
+		h.m.Unwind(h.now, c.cost, c.caller)
+		h.model.unwind(h.now, c.modelCall)
 		return
 	}
-	h.say("release %d", cost)
-	h.m.Release(h.now, cost, End{})
-	h.model.release(h.now, cost)
+	h.say("release %+v", c)
+	h.m.Release(h.now, c.cost, End{Caller: c.caller})
+	h.model.release(h.now, c.modelCall)
 }
 
 func (h *history) quit() {
@@ -149,7 +167,7 @@ func (h *history) quit() {
 	case 2:
 		if w.verdict == Granted {
 			// Only a lease that is still out can be disowned, and only once.
-			i := slices.Index(h.out, w.cost)
+			i := slices.Index(h.out, outCall{modelCall{w.cost, w.who}, w.w.caller})
 			if i < 0 {
 				return
 			}
@@ -169,7 +187,7 @@ func (h *history) due() {
 	next, ok := h.m.ExpireDue(h.now)
 	for _, w := range slices.Clone(h.model.line) {
 		if !h.now.Before(w.until) {
-			h.model.decide(h.now, w, w.expiry)
+			h.model.decide(h.now, w, h.model.late(w))
 		}
 	}
 	h.model.dispatch(h.now)
@@ -240,13 +258,13 @@ func (h *history) lend() {
 			room--
 			h.asked++
 			loan.Units, loan.Calls, loan.Grants = loan.Units+1, loan.Calls+1, loan.Grants+1
-			h.out = append(h.out, 1)
-			h.model.start(1, false)
-		} else if i := slices.Index(h.out, 1); i >= 0 {
+			h.out = append(h.out, outCall{modelCall{1, ""}, nil})
+			h.model.start(1, false, "")
+		} else if i := slices.Index(h.out, outCall{modelCall{1, ""}, nil}); i >= 0 {
 			room++
 			h.out = slices.Delete(h.out, i, i+1)
 			loan.Units, loan.Calls = loan.Units-1, loan.Calls-1
-			h.model.stop(1)
+			h.model.stop(modelCall{1, ""})
 		}
 	}
 	h.say("lent %+v", loan)
@@ -265,7 +283,7 @@ func (h *history) compare() {
 			h.fail("decided %v after %v, model %v after %v", w.Verdict(), w.Waited(), mw.verdict, mw.waited)
 		}
 		if mw.verdict == Granted {
-			h.granted(mw.cost, mw.link)
+			h.granted(modelCall{mw.cost, mw.who}, w.caller, mw.link)
 		}
 	}
 	if len(want.decided) > 0 {
@@ -275,6 +293,7 @@ func (h *history) compare() {
 		h.fail("machine %+v in %d calls, model %d in %d, waiting %d, limit %d",
 			m.Gauge(), m.Calls(), want.inFlight(), len(want.running), len(want.line), want.limit)
 	}
+	h.compareCallers()
 	if want.cfg.Ledger {
 		h.compareLedger()
 	}
@@ -282,6 +301,36 @@ func (h *history) compare() {
 		h.fail("machine counts %+v, model %+v", m.Counts(), want.counts)
 	}
 	h.conserved()
+}
+
+// compareCallers: the machine knows those who have calls in it and nobody else, and
+// each of them as the model does.
+func (h *history) compareCallers() {
+	known := map[string]bool{}
+	for _, c := range h.model.running {
+		known[c.who] = true
+	}
+	for _, w := range h.model.line {
+		known[w.who] = true
+	}
+	delete(known, "")
+	for who := range known {
+		c := h.m.callers.known[who]
+		if who == "shared" {
+			c = &h.m.callers.shared
+		}
+		running, waiting := h.model.has(who)
+		if c == nil || c.units != running || c.line != waiting {
+			h.fail("of %s the machine knows %+v, the model %d running and %d in line", who, c, running, waiting)
+		}
+	}
+	delete(known, "shared")
+	if n, _ := h.m.Callers(); n != len(known) {
+		h.fail("the machine knows %d callers, the model %d", n, len(known))
+	}
+	if c := h.m.callers.shared; !known["shared"] && c.calls < 0 {
+		h.fail("those who share have %+v", c)
+	}
 }
 
 func (h *history) conserved() {
@@ -377,12 +426,23 @@ func (h *history) stepRecorded() {
 	}
 	switch h.next(8) {
 	case 0, 1, 2:
-		_, w := arrive(h.m, h.now, Arrival{Cost: 1 + h.next(3), NoWait: h.next(8) == 0, Link: h.next(6) == 0})
+		a := Arrival{Cost: 1 + h.next(3), NoWait: h.next(8) == 0, Link: h.next(6) == 0}
+		if h.next(2) == 0 {
+			a.Caller = h.m.Caller(string(rune('a' + h.next(4))))
+		}
+		v, w := arrive(h.m, h.now, a)
+		if v == Granted && a.Caller != nil {
+			h.out = append(h.out, outCall{modelCall{a.Cost, ""}, a.Caller})
+		}
 		if w != nil {
 			h.seen = append(h.seen, &modelWaiter{w: w})
 		}
 	case 3, 4:
-		if h.m.InFlight() > 3 {
+		if n := len(h.out); n > 0 && h.next(2) == 0 {
+			c := h.out[n-1]
+			h.out = h.out[:n-1]
+			h.m.Release(h.now, c.cost, End{Caller: c.caller})
+		} else if h.m.InFlight() > 3 {
 			h.m.Release(h.now, 1, End{Held: 5 * time.Millisecond, Outcome: Overloaded})
 		}
 	case 5:

@@ -37,6 +37,9 @@ func (c Config) script() string {
 	if c.Limiter != nil {
 		b.WriteString(" limiter")
 	}
+	if c.PerCaller > 0 {
+		fmt.Fprintf(&b, " each=%d callers=%d", c.PerCaller, c.MaxCallers)
+	}
 	if c.Ledger {
 		b.WriteString(" ledger")
 	}
@@ -61,6 +64,9 @@ func (m *Machine) noteArrival(now time.Time, a Arrival, v Verdict, w *Waiter) {
 	if !a.Until.IsZero() {
 		args += fmt.Sprintf(" until=%v", a.Until.Sub(m.journal.start))
 	}
+	if a.Caller != nil {
+		args += " caller=" + a.Caller.text()
+	}
 	if a.NoWait {
 		args += " try"
 	}
@@ -82,10 +88,15 @@ func (m *Machine) noteAnswer(now time.Time, verb, args, answer string, n int) {
 	}
 }
 
-func (m *Machine) noteUnwind(now time.Time, cost int) {
-	if m.journal != nil {
-		m.note(now, "unwind", fmt.Sprintf("cost=%d", cost))
+func (m *Machine) noteUnwind(now time.Time, verb string, cost int, c *Caller) {
+	if m.journal == nil {
+		return
 	}
+	args := fmt.Sprintf("cost=%d", cost)
+	if c != nil {
+		args += " caller=" + c.text()
+	}
+	m.note(now, verb, args)
 }
 
 func (m *Machine) noteRelease(now time.Time, cost int, end End) {
@@ -93,6 +104,9 @@ func (m *Machine) noteRelease(now time.Time, cost int, end End) {
 		return
 	}
 	args := fmt.Sprintf("cost=%d", cost)
+	if end.Caller != nil {
+		args += " caller=" + end.Caller.text()
+	}
 	if end.Held != 0 {
 		args += fmt.Sprintf(" held=%v", end.Held)
 	}

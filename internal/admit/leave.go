@@ -6,6 +6,7 @@ import "time"
 // fits now.
 func (m *Machine) Release(now time.Time, cost int, end End) {
 	m.rate.depart()
+	m.ends(end.Caller, cost)
 	m.inFlight -= cost
 	m.calls--
 	m.counts.Released++
@@ -22,12 +23,13 @@ func (m *Machine) Release(now time.Time, cost int, end End) {
 // Unwind gives back a grant that never ran: its caller left as it was made, or a
 // later gate of its chain refused. It counts as given and given back, and tells
 // the limiter and the departure rate nothing.
-func (m *Machine) Unwind(now time.Time, cost int) {
-	m.handBack(now, cost)
-	m.noteUnwind(now, cost)
+func (m *Machine) Unwind(now time.Time, cost int, c *Caller) {
+	m.handBack(now, cost, c)
+	m.noteUnwind(now, "unwind", cost, c)
 }
 
-func (m *Machine) handBack(now time.Time, cost int) {
+func (m *Machine) handBack(now time.Time, cost int, c *Caller) {
+	m.ends(c, cost)
 	m.inFlight -= cost
 	m.calls--
 	m.counts.Released++
@@ -60,7 +62,7 @@ func (m *Machine) ExpireDue(now time.Time) (next time.Time, ok bool) {
 	for w := m.line.head; w != nil; {
 		behind := w.next
 		if !w.until.After(now) {
-			m.decide(now, w, w.expiry)
+			m.decide(now, w, m.late(w))
 		}
 		w = behind
 	}
@@ -85,7 +87,7 @@ func (m *Machine) Disown(now time.Time, w *Waiter, v Verdict) {
 			m.counts.Decisions[Granted]--
 		}
 		m.counts.Decisions[v]++
-		m.handBack(now, w.Cost())
+		m.handBack(now, w.Cost(), w.caller)
 	}
 	m.noteWaiter(now, "disown", w, v)
 }

@@ -241,8 +241,8 @@ func (m *Machine) Together(now time.Time) {
 
 // Retract takes a grant back that may not run, as if it had not been made: its call
 // is then decided afresh.
-func (m *Machine) Retract(now time.Time, cost int) {
+func (m *Machine) Retract(now time.Time, cost int, c *Caller) {
 	m.counts.Decisions[Granted]--
-	m.handBack(now, cost)
-	m.note(now, "retract", "cost="+strconv.Itoa(cost))
+	m.handBack(now, cost, c)
+	m.noteUnwind(now, "retract", cost, c)
 }

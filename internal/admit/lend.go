@@ -13,12 +13,13 @@ type Loan struct {
 }
 
 // Lend returns the room that may be lent, and false while the machine needs to
-// see every event itself: somebody waits, it drains or is closed, a limiter
-// watches, a journal records, or nothing is free, as while units are missed elsewhere.
+// see every event itself: somebody waits, it drains or is closed, callers have a bound,
+// a limiter watches, a journal records, or nothing is free, as while units are missed
+// elsewhere.
 func (m *Machine) Lend() (room int, ok bool) {
 	room = m.room()
 	switch {
-	case m.line.len > 0, m.draining, m.journal != nil, m.cfg.Limiter != nil, room <= 0:
+	case m.line.len > 0, m.draining, m.journal != nil, m.cfg.Limiter != nil, m.cfg.PerCaller > 0, room <= 0:
 		return 0, false
 	}
 	return room, true
@@ -40,6 +41,8 @@ func (m *Machine) Refuses() (Verdict, bool) {
 	switch {
 	case m.draining:
 		return Draining, true
+	case m.cfg.PerCaller > 0: // it depends on whose it is
+		return Queued, false
 	case m.limit == 0, m.line.len > 0 && m.line.len >= m.MaxWaiting():
 		return Busy, true
 	case m.ledger.refuse:

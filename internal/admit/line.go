@@ -19,7 +19,9 @@ type Waiter struct {
 	id      int32 // in a journal or script
 	verdict Verdict
 	expiry  Verdict // what it is told when its time is up: Timeout or Deadline
+	caller  *Caller
 	link    bool
+	over    bool // more than its caller may have, when it came
 	ask     bool // it waits for the ledger's answer only
 
 	prev, next *Waiter // in line; after the verdict, next chains the decided ones

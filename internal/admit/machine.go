@@ -15,6 +15,8 @@ type Config struct {
 	MaxWaiting int           // calls in line; 0: twice the limit in force, and the chance rule applies
 	Measure    bool          // measure departures even when nobody may wait
 	Limiter    Limiter       // moves the limit; nil: it stays where it is set
+	PerCaller  int           // units of one caller that may run at once; 0: no bound
+	MaxCallers int           // with a bound: callers that are told apart at once; further ones share one
 	Ledger     bool          // slots come from an outer ledger, and at first there are none; it never changes
 }
 
@@ -24,6 +26,7 @@ type Arrival struct {
 	Deadline time.Time // the caller's own; zero: none
 	Until    time.Time // end of a patience that began elsewhere, in a chain; zero: now + MaxWait
 	NoWait   bool      // refuse rather than queue; where a ledger lends, ask it first
+	Caller   *Caller   // whose it is; nil: not known
 	Link     bool      // one gate of a chain: its grant is no decision yet
 }
 
@@ -47,6 +50,8 @@ type Machine struct {
 	offered  uint64
 	draining bool
 	line     line
+	callers  callers
+	overs    int // calls in line that were over their caller's bound as they came
 	rate     rate
 	counts   Counts
 	ledger   ledger // of a machine whose slots come from one
@@ -123,8 +128,8 @@ const maxSeconds = 1e9
 func (m *Machine) room() int { return min(m.limit, m.slots) - m.inFlight }
 
 // full leaves slots out: one that has none and is asked for none says nothing of
-// the backend.
-func (m *Machine) full() bool { return m.inFlight >= m.limit || m.line.len > 0 }
+// the backend. Nor do those who wait for their own caller.
+func (m *Machine) full(now time.Time) bool { return m.inFlight >= m.limit || m.first(now) != nil }
 
 func (m *Machine) measures() bool { return m.cfg.MaxWait > 0 || m.cfg.Measure }
 
@@ -132,16 +137,19 @@ func (m *Machine) measures() bool { return m.cfg.MaxWait > 0 || m.cfg.Measure }
 // then puts it in line with [Machine.Join], before anything else is asked of the
 // machine. Every other verdict is final.
 func (m *Machine) Arrive(now time.Time, a Arrival) Verdict {
+	a.Caller.comes(1) // or it would be forgotten if its last call in line is found to be over
 	m.sweep(now)
 	m.offered++
 	v := m.judge(now, a)
+	a.Caller.comes(-1)
 	switch v {
 	case Queued:
 		return v
 	case Granted:
-		m.start(now, a.Cost, a.Link, 0, a.Deadline)
+		m.start(now, a.Caller, a.Cost, a.Link, 0, a.Deadline)
 	default:
 		m.counts.Decisions[v]++
+		m.forget(a.Caller)
 	}
 	m.settle(now)
 	m.noteArrival(now, a, v, nil)
@@ -152,6 +160,11 @@ func (m *Machine) Arrive(now time.Time, a Arrival) Verdict {
 // be zero but for its Owner.
 func (m *Machine) Join(now time.Time, a Arrival, w *Waiter) {
 	w.cost, w.link, w.arrived = int32(a.Cost), a.Link, now
+	if w.over = m.over(a.Caller, a.Cost); w.over {
+		m.overs++
+	}
+	w.caller = a.Caller
+	w.caller.joins(a.Cost)
 	if !a.Deadline.IsZero() {
 		w.own = a.Deadline.Sub(now)
 	}
@@ -172,8 +185,9 @@ func (m *Machine) Join(now time.Time, a Arrival, w *Waiter) {
 
 // judge says what becomes of an arrival.
 func (m *Machine) judge(now time.Time, a Arrival) Verdict {
+	over := m.over(a.Caller, a.Cost)
 	switch {
-	case a.Cost > max(m.cfg.Limit, m.limit):
+	case a.Cost > max(m.cfg.Limit, m.limit), over && a.Cost > m.cfg.PerCaller:
 		return TooLarge
 	case m.draining:
 		return Draining
@@ -183,16 +197,18 @@ func (m *Machine) judge(now time.Time, a Arrival) Verdict {
 		return Busy
 	case m.ledger.refuse:
 		return Store
-	case m.line.len == 0 && a.Cost <= m.room():
+	case !over && a.Cost <= m.room() && m.first(now) == nil:
 		return Granted
 	}
 	place := m.line.len + 1
 	until, _ := m.patience(now, a)
 	asks := m.asks(a)
 	switch {
+	case over && (a.NoWait || place > m.MaxWaiting() || !until.After(now) || !m.mayStandOver()):
+		return Capped
 	case asks && !m.mayAsk(a.Cost), a.NoWait && !asks, place > m.MaxWaiting(), !until.After(now):
 		return Busy
-	case m.cfg.MaxWaiting == 0 && !asks && !m.scouts() && m.rate.hopeless(place, until.Sub(now)):
+	case m.cfg.MaxWaiting == 0 && !asks && !over && !m.scouts() && m.rate.hopeless(place, until.Sub(now)):
 		return Busy
 	}
 	return Queued

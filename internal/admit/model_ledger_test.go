@@ -98,7 +98,7 @@ func (m *model) goAlone(now time.Time, n int, refuse bool) {
 	m.refuseAsking(now, m.ledger.joined)
 }
 
-func (m *model) retract(now time.Time, cost int) {
+func (m *model) retract(now time.Time, c modelCall) {
 	m.counts.Decisions[Granted]--
-	m.unwind(now, cost)
+	m.unwind(now, c)
 }

@@ -13,7 +13,7 @@ type model struct {
 	limit    int
 	draining bool
 	ledger   modelLedger
-	running  []int // costs
+	running  []modelCall
 	line     []*modelWaiter
 	counts   Counts
 	decided  []*modelWaiter
@@ -23,9 +23,17 @@ type model struct {
 	since time.Time
 }
 
+// modelCall is one that runs.
+type modelCall struct {
+	cost int
+	who  string // its caller; empty: not known
+}
+
 type modelWaiter struct {
 	w       *Waiter // the machine's
 	cost    int
+	who     string
+	over    bool // more than its caller may have, when it came
 	link    bool
 	ask     bool
 	number  uint64
@@ -45,7 +53,7 @@ func newModel(c Config) *model { return &model{cfg: c, limit: c.Limit} }
 
 func (m *model) inFlight() (units int) {
 	for _, c := range m.running {
-		units += c
+		units += c.cost
 	}
 	return units
 }
@@ -61,14 +69,14 @@ func (m *model) maxWaiting() int {
 	return 2 * m.limit
 }
 
-func (m *model) arrive(now time.Time, a Arrival) (Verdict, *modelWaiter) {
-	if len(m.line) > 0 && !m.line[0].until.After(now) {
+func (m *model) arrive(now time.Time, a Arrival, who string) (Verdict, *modelWaiter) {
+	if w := m.first(now); w != nil && !w.until.After(now) {
 		m.dispatch(now)
 	}
-	v, w := m.judge(now, a)
+	v, w := m.judge(now, a, who)
 	switch v {
 	case Granted:
-		m.start(a.Cost, a.Link)
+		m.start(a.Cost, a.Link, who)
 	case Queued:
 		m.line = append(m.line, w)
 		m.ledger.joined++
@@ -80,7 +88,11 @@ func (m *model) arrive(now time.Time, a Arrival) (Verdict, *modelWaiter) {
 	return v, w
 }
 
-func (m *model) judge(now time.Time, a Arrival) (Verdict, *modelWaiter) {
+func (m *model) judge(now time.Time, a Arrival, who string) (Verdict, *modelWaiter) {
+	over := m.over(a.Cost, who)
+	if over && a.Cost > m.cfg.PerCaller {
+		return TooLarge, nil
+	}
 	if a.Cost > m.cfg.Limit && a.Cost > m.limit {
 		return TooLarge, nil
 	}
@@ -96,12 +108,15 @@ func (m *model) judge(now time.Time, a Arrival) (Verdict, *modelWaiter) {
 	if m.ledger.refuse {
 		return Store, nil
 	}
-	if len(m.line) == 0 && m.fits(a.Cost) {
+	if m.first(now) == nil && m.fits(a.Cost) && !over {
 		return Granted, nil
 	}
-	w := &modelWaiter{cost: a.Cost, link: a.Link, arrived: now, until: now.Add(m.cfg.MaxWait), expiry: Timeout}
+	w := &modelWaiter{cost: a.Cost, who: who, over: over, link: a.Link, arrived: now, until: now.Add(m.cfg.MaxWait), expiry: Timeout}
 	if !a.Until.IsZero() {
 		w.until = a.Until
+	}
+	if over && m.cfg.Ledger {
+		return Capped, nil
 	}
 	if m.cfg.Ledger && (a.NoWait || m.cfg.MaxWait == 0 && a.Until.IsZero()) {
 		w.ask, w.until, w.expiry = true, now.Add(50*time.Millisecond), Store
@@ -112,26 +127,96 @@ func (m *model) judge(now time.Time, a Arrival) (Verdict, *modelWaiter) {
 	if !a.Deadline.IsZero() && a.Deadline.Before(w.until) {
 		w.until, w.expiry = a.Deadline, Deadline
 	}
+	overs := 0
+	for _, w := range m.line {
+		if w.over {
+			overs++
+		}
+	}
+	if over && (a.NoWait || len(m.line) >= m.maxWaiting() || !now.Before(w.until) || 2*overs >= m.maxWaiting()) {
+		return Capped, nil
+	}
 	if a.NoWait && !w.ask || len(m.line) >= m.maxWaiting() || !now.Before(w.until) {
 		return Busy, nil
 	}
 	first := m.cfg.Ledger && len(m.line) == 0 // the ledger must hear of somebody
-	if m.cfg.MaxWaiting == 0 && !w.ask && !first && m.hopeless(len(m.line)+1, w.until.Sub(now)) {
+	if m.cfg.MaxWaiting == 0 && !w.ask && !first && !over && m.hopeless(len(m.line)+1, w.until.Sub(now)) {
 		return Busy, nil
 	}
 	return Queued, w
 }
 
-func (m *model) start(cost int, link bool) {
-	m.running = append(m.running, cost)
+// callerOf says under what name a caller's next call counts.
+func (m *model) callerOf(name string) string {
+	var known []string
+	for _, c := range m.running {
+		known = append(known, c.who)
+	}
+	for _, w := range m.line {
+		known = append(known, w.who)
+	}
+	if name == "" || slices.Contains(known, name) {
+		return name
+	}
+	slices.Sort(known)
+	known = slices.DeleteFunc(slices.Compact(known), func(who string) bool { return who == "" || who == "shared" })
+	if len(known) >= m.cfg.MaxCallers {
+		return "shared"
+	}
+	return name
+}
+
+// has returns the units of a caller that run, and those in line.
+func (m *model) has(who string) (running, waiting int) {
+	for _, c := range m.running {
+		if c.who == who {
+			running += c.cost
+		}
+	}
+	for _, w := range m.line {
+		if w.who == who {
+			waiting += w.cost
+		}
+	}
+	return running, waiting
+}
+
+func (m *model) over(cost int, who string) bool {
+	running, waiting := m.has(who)
+	return m.cfg.PerCaller > 0 && who != "" && running+waiting+cost > m.cfg.PerCaller
+}
+
+func (m *model) capped(w *modelWaiter) bool {
+	running, _ := m.has(w.who)
+	return m.cfg.PerCaller > 0 && w.who != "" && running+w.cost > m.cfg.PerCaller
+}
+
+func (m *model) first(now time.Time) *modelWaiter {
+	for _, w := range m.line {
+		if !m.capped(w) || !now.Before(w.until) {
+			return w
+		}
+	}
+	return nil
+}
+
+func (m *model) late(w *modelWaiter) Verdict {
+	if w.expiry == Timeout && m.capped(w) {
+		return Capped
+	}
+	return w.expiry
+}
+
+func (m *model) start(cost int, link bool, who string) {
+	m.running = append(m.running, modelCall{cost, who})
 	m.counts.Granted++
 	if !link {
 		m.counts.Decisions[Granted]++
 	}
 }
 
-func (m *model) stop(cost int) {
-	i := slices.Index(m.running, cost)
+func (m *model) stop(c modelCall) {
+	i := slices.Index(m.running, c)
 	m.running = slices.Delete(m.running, i, i+1)
 	m.counts.Released++
 }
@@ -142,18 +227,17 @@ func (m *model) decide(now time.Time, w *modelWaiter, v Verdict) {
 	w.verdict, w.waited = v, max(0, now.Sub(w.arrived))
 	m.decided = append(m.decided, w)
 	if v == Granted {
-		m.start(w.cost, w.link)
+		m.start(w.cost, w.link, w.who)
 	} else {
 		m.counts.Decisions[v]++
 	}
 }
 
 func (m *model) dispatch(now time.Time) {
-	for len(m.line) > 0 {
-		head := m.line[0]
+	for head := m.first(now); head != nil; head = m.first(now) {
 		switch {
 		case !now.Before(head.until):
-			m.decide(now, head, head.expiry)
+			m.decide(now, head, m.late(head))
 		case m.fits(head.cost):
 			m.decide(now, head, Granted)
 		default:
@@ -162,15 +246,15 @@ func (m *model) dispatch(now time.Time) {
 	}
 }
 
-func (m *model) release(now time.Time, cost int) {
+func (m *model) release(now time.Time, c modelCall) {
 	if m.full {
 		m.spans = append(m.spans, modelSpan{departure: true})
 	}
-	m.unwind(now, cost)
+	m.unwind(now, c)
 }
 
-func (m *model) unwind(now time.Time, cost int) {
-	m.stop(cost)
+func (m *model) unwind(now time.Time, c modelCall) {
+	m.stop(c)
 	m.giveBack()
 	m.dispatch(now)
 	m.settle(now)
@@ -195,7 +279,7 @@ func (m *model) disown(now time.Time, w *modelWaiter, v Verdict) {
 		m.counts.Decisions[Granted]--
 	}
 	m.counts.Decisions[v]++
-	m.unwind(now, w.cost)
+	m.unwind(now, modelCall{w.cost, w.who})
 }
 
 func (m *model) setLimit(now time.Time, n int) {
@@ -226,7 +310,7 @@ func (m *model) settle(now time.Time) {
 	}
 	m.since = now
 	measures := m.cfg.MaxWait > 0 || m.cfg.Measure
-	m.full = measures && (len(m.line) > 0 || m.inFlight() >= m.limit)
+	m.full = measures && (m.first(now) != nil || m.inFlight() >= m.limit)
 }
 
 // hopeless computes μ from the whole history and the chance from the definition.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,10 +158,10 @@ func (p *player) apply(now time.Time, verb string, a *args) []string {
 		return p.arrive(now, a)
 	case "release":
 		p.m.Release(now, a.number(a.values["cost"], 1), End{
-			Held: a.duration("held"), Outcome: Outcome(a.number(a.values["outcome"], 0)),
+			Caller: p.caller(a), Held: a.duration("held"), Outcome: Outcome(a.number(a.values["outcome"], 0)),
 		})
 	case "unwind":
-		p.m.Unwind(now, a.number(a.values["cost"], 1))
+		p.m.Unwind(now, a.number(a.values["cost"], 1), p.caller(a))
 	case "due":
 		p.m.ExpireDue(now)
 	case "leave", "disown":
@@ -207,7 +208,7 @@ func (p *player) tellLedger(now time.Time, verb string, a *args) []string {
 	case "together":
 		p.m.Together(now)
 	case "retract":
-		p.m.Retract(now, a.number(a.values["cost"], 1))
+		p.m.Retract(now, a.number(a.values["cost"], 1), p.caller(a))
 	default:
 		a.err = fmt.Errorf("unknown verb %q", verb)
 	}
@@ -218,6 +219,7 @@ func (p *player) config(a *args) Config {
 	c := Config{
 		Limit: a.number(a.values["limit"], 1), MaxWait: a.duration("wait"),
 		MaxWaiting: a.number(a.values["line"], 0), Measure: a.has("measure"),
+		PerCaller: a.number(a.values["each"], 0), MaxCallers: a.number(a.values["callers"], math.MaxInt),
 		Ledger: a.has("ledger"),
 	}
 	if a.has("limiter") {
@@ -229,11 +231,26 @@ func (p *player) config(a *args) Config {
 	return c
 }
 
+// caller returns who is meant; nil if nobody is named.
+func (p *player) caller(a *args) *Caller {
+	switch name := a.values["caller"]; name {
+	case "":
+		return nil
+	case "shared":
+		return &p.m.callers.shared
+	default:
+		return p.m.Caller(name)
+	}
+}
+
 func (p *player) arrive(now time.Time, a *args) []string {
 	call := Arrival{
 		Cost:     a.number(a.values["cost"], 1),
 		Deadline: a.moment("deadline", p.start), Until: a.moment("until", p.start),
-		NoWait: a.has("try"), Link: a.has("link"),
+		Caller: p.caller(a), NoWait: a.has("try"), Link: a.has("link"),
+	}
+	if a.values["caller"] == "shared" { // as it was called when it found no place
+		p.m.callers.beyond++
 	}
 	v := p.m.Arrive(now, call)
 	if v == Queued {
@@ -280,6 +297,10 @@ func (p *player) state() []string {
 	told = append(told, fmt.Sprintf("waiting %d of %d", m.line.len, m.MaxWaiting()))
 	if m.cfg.Ledger {
 		told = append(told, fmt.Sprintf("lent %d", m.ledger.lent), fmt.Sprintf("back %d", m.ledger.back))
+	}
+	if m.cfg.PerCaller > 0 {
+		known, beyond := m.Callers()
+		told = append(told, fmt.Sprintf("callers %d", known), fmt.Sprintf("beyond %d", beyond))
 	}
 	for v, n := range c.Decisions {
 		if n > 0 {

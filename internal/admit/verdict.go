@@ -13,12 +13,13 @@ const (
 	TooLarge                // costs more than the gate may ever have
 	Draining                // the gate is draining
 	Canceled                // the caller left
+	Capped                  // its caller has as much as one may have
 	Store                   // the ledger that lends slots is away, or did not answer
 	Verdicts                // how many there are
 )
 
 var verdictNames = [Verdicts]string{
-	"queued", "granted", "busy", "timeout", "deadline", "too_large", "draining", "canceled", "store",
+	"queued", "granted", "busy", "timeout", "deadline", "too_large", "draining", "canceled", "capped", "store",
 }
 
 // String returns the word that scripts use for v.

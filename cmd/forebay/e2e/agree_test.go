@@ -86,10 +86,12 @@ gates:
   a: {max_in_flight: 1}
   line: {max_in_flight: 1, max_wait: %s, max_waiting: 2}
   shut: {max_in_flight: closed}
+  each: {max_in_flight: 2, per_caller: {max_in_flight: 1}}
 routes:
   - {match: /, gate: a}
   - {match: /line/, gate: line}
   - {match: /shut/, gate: shut}
+  - {match: /each/, gate: each}
   - {match: /free/, exempt: true}
 upstream: %s
 `
@@ -105,7 +107,7 @@ func TestDecisionsAgree(t *testing.T) {
 	note := func(decision string, got reply, status int) {
 		t.Helper()
 		wire[decision]++
-		if got.status != status || status >= 500 && !strings.Contains(got.body, `"reason":"`+decision+`"`) {
+		if got.status != status || status >= 400 && !strings.Contains(got.body, `"reason":"`+decision+`"`) {
 			t.Errorf("%s: %d %s %v", decision, got.status, got.body, got.err)
 		}
 	}
@@ -120,6 +122,12 @@ func TestDecisionsAgree(t *testing.T) {
 	b.free(t, 1)
 	wire["accepted"] += holder.all(1)[200]
 	p.gateIs("line", 0, 0) // a moment after the reply
+	holder = p.call(1, "/each/hold")
+	p.gateIs("each", 1, 0)
+	note("rejected_caller", p.get("/each/x"), 429)
+	b.free(t, 1)
+	wire["accepted"] += holder.all(1)[200]
+	p.gateIs("each", 0, 0)
 	p.write(fmt.Sprintf(everyDecision, "1h", b.URL))
 	p.ask("POST", "/reload", "")
 	p.leaveTheLine(b, wire)
@@ -172,11 +180,12 @@ func (p *program) compare(wire map[string]int) {
 			of(d).metric += int(n)
 		}
 	}
-	for _, gate := range []string{"a", "line", "shut"} {
+	for _, gate := range []string{"a", "line", "shut", "each"} {
 		st := p.stats(gate)
 		of("accepted").admin += int(st.Accepted)
 		of("rejected_busy").admin += int(st.RejectedBusy)
 		of("rejected_timeout").admin += int(st.RejectedTimeout)
+		of("rejected_caller").admin += int(st.RejectedCaller)
 		of("rejected_draining").admin += int(st.RejectedDraining)
 		of("canceled").admin += int(st.Canceled)
 	}
@@ -204,8 +213,8 @@ func (p *program) compare(wire map[string]int) {
 			p.Errorf("%s: %+v", d, got)
 		}
 	}
-	if met != 6 {
-		p.Errorf("%d decisions were met, want 6", met)
+	if met != 7 {
+		p.Errorf("%d decisions were met, want 7", met)
 	}
 }
 

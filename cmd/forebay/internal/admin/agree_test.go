@@ -57,7 +57,8 @@ func TestTM04_LogMetricAndAdminAgree(t *testing.T) {
 		metrics := telemetry.NewMetrics(log)
 		observers := []forebay.Observer{log.Observer(), metrics.Gates}
 		var store away
-		g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 2, MaxWait: 100 * time.Millisecond, MaxWaiting: 2, Track: true, Observers: observers, Cluster: &store})
+		g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 2, MaxWait: 100 * time.Millisecond, MaxWaiting: 2, Track: true, Observers: observers, Cluster: &store,
+			PerCaller: forebay.PerCaller{MaxInFlight: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,10 +99,13 @@ func TestTM04_LogMetricAndAdminAgree(t *testing.T) {
 // produceEveryDecision runs in a bubble. It returns how often each was made.
 func produceEveryDecision(t *testing.T, g *forebay.Gate, store *away, observers []forebay.Observer) map[string]int {
 	t.Helper()
-	want := map[string]int{}
+	want, callers := map[string]int{}, 0
 	call := forebay.Call{Route: "GET /reports/", RequestID: "id", RemoteIP: "192.0.2.77"}
 	acquire := func(ctx context.Context, call forebay.Call, d forebay.Decision) forebay.Lease {
 		want[d.String()]++
+		if callers++; d != forebay.RejectedCaller {
+			call.Caller = fmt.Sprint(callers)
+		}
 		lease, err := g.Acquire(ctx, call)
 		if (err == nil) != (d == forebay.Accepted) {
 			t.Errorf("wanted %v, got %v", d, err)
@@ -109,6 +113,11 @@ func produceEveryDecision(t *testing.T, g *forebay.Gate, store *away, observers 
 		return lease
 	}
 	ctx := context.Background()
+	first := acquire(ctx, call, forebay.Accepted)
+	twice := call
+	twice.Caller = fmt.Sprint(callers)
+	acquire(ctx, twice, forebay.RejectedCaller)
+	first.Release()
 	a, b := acquire(ctx, call, forebay.Accepted), acquire(ctx, call, forebay.Accepted)
 	leaving, leave := context.WithCancel(ctx)
 	hurried, cancel := context.WithTimeout(ctx, 50*time.Millisecond)

@@ -147,7 +147,26 @@ func (c *checker) trust() {
 	if len(c.TrustedProxies) == 0 && c.At("caller.header") != (config.Pos{}) {
 		c.find(Warning, "caller_unread", "caller.header", "caller.header is %s, but trusted_proxies is empty, so it is read from nobody; write trusted_proxies: [ADDRESS]", c.Caller.Header)
 	}
+	for _, g := range c.Gates {
+		c.perCaller(&g)
+	}
 	if c.RequestID.Trust == config.TrustEverybody {
 		c.find(Warning, "trust_ids", "request_id.trust", "request_id.trust is everybody: callers can make log lines look like other people's; write trusted_proxies")
+	}
+}
+
+// perCaller: a bound for each caller is only as good as what tells them apart.
+func (c *checker) perCaller(g *config.Gate) {
+	p := g.PerCaller
+	switch {
+	case p.MaxInFlight == 0:
+		return
+	case p.Header != "" && len(c.TrustedProxies) == 0:
+		c.find(Warning, "caller_unread", gateKey(g.Name, "per_caller.by.header"), "gate %s tells callers apart by %s, but trusted_proxies is empty, so it is read from nobody, and all count by address; write trusted_proxies: [ADDRESS]", g.Name, p.Header)
+	case c.FrontTimeout > 0 && len(c.TrustedProxies) == 0:
+		c.find(Error, "caller_one", gateKey(g.Name, "per_caller"), "gate %s bounds each caller, but trusted_proxies is empty and something stands in front: all callers are one; write trusted_proxies: [ADDRESS]", g.Name)
+	}
+	if !g.Closed && p.MaxInFlight >= g.MaxInFlight {
+		c.find(Warning, "caller_unbound", gateKey(g.Name, "per_caller.max_in_flight"), "per_caller.max_in_flight %d of gate %s is not below its max_in_flight %d, and bounds nothing; write %d", p.MaxInFlight, g.Name, g.MaxInFlight, max(1, g.MaxInFlight/2))
 	}
 }

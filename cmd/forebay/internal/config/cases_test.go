@@ -37,6 +37,8 @@ var places = map[string]string{
 	"request_id":                 small + "request_id: {%s}\n",
 	"log":                        small + "log: {%s}\n",
 	"gates.a":                    strings.Replace(small, "4}", "4, %s}", 1),
+	"gates.a.per_caller":         strings.Replace(small, "4}", "4, per_caller: {max_in_flight: 1, %s}}", 1),
+	"gates.a.per_caller.by":      strings.Replace(small, "4}", "4, per_caller: {max_in_flight: 1, by: {%s}}}", 1),
 	"gates.a.refuse":             strings.Replace(small, "4}", "4, refuse: {%s}}", 1),
 	"gates.a.refuse.retry_after": strings.Replace(small, "4}", "4, refuse: {retry_after: {%s}}}", 1),
 	"cluster":                    small + "cluster: {redis: redis://127.0.0.1, gates: [a], %s}\n",

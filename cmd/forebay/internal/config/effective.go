@@ -84,6 +84,9 @@ func (g Gate) yaml() string {
 	if g.Pool != "" {
 		parts = append(parts, "pool: "+quote(g.Pool))
 	}
+	if g.PerCaller.MaxInFlight > 0 {
+		parts = append(parts, "per_caller: {"+perCallerYAML(g.PerCaller)+"}")
+	}
 	if refuse := g.refuseYAML(); refuse != "" {
 		parts = append(parts, "refuse: {"+refuse+"}")
 	}

@@ -72,6 +72,7 @@ func (r *gatesReader) gate(v value, name string, at Pos) {
 				r.pools = append(r.pools, v)
 			}
 		}},
+		{"per_caller", func(v value) { r.perCaller(v, &g.PerCaller) }},
 		{"refuse", func(v value) { r.refuse(v, &g.Refusal) }},
 	})
 	if _, ok := there["max_in_flight"]; !ok && v.Kind == yaml.MappingNode && !r.partial {

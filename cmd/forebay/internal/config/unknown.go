@@ -11,7 +11,7 @@ import (
 // them from newer documentation learns that the version is wrong, not the spelling.
 var laterKeys = map[string][]string{
 	"":                  {"lanes"},
-	"gates.NAME":        {"hold", "streams", "per_caller", "max_bytes", "cost", "grpc"},
+	"gates.NAME":        {"hold", "streams", "max_bytes", "cost", "grpc"},
 	"gates.NAME.refuse": {"headers"},
 	"routes[]":          {"lane", "cost"},
 }
@@ -22,6 +22,7 @@ var otherWords = map[string]string{
 	"max_concurrency": "max_in_flight", "max_inflight": "max_in_flight", "slots": "max_in_flight",
 	"queue": "max_waiting", "queue_size": "max_waiting", "max_queue": "max_waiting",
 	"wait": "max_wait", "queue_timeout": "max_wait", "wait_timeout": "max_wait", "patience": "max_wait",
+	"per_client": "per_caller", "per_ip": "per_caller", "limit_conn": "per_caller",
 	"path": "match", "pattern": "match", "route": "match", "limiter": "gate",
 	"backend": "upstream", "proxy_pass": "upstream", "target": "upstream",
 	"bind": "listen", "address": "listen", "port": "listen", "groups": "gates",

@@ -48,6 +48,7 @@ func (d *decoder) whole(root value) {
 		}
 	}
 	gates.checkPools()
+	d.prefixCallers()
 	shared.check()
 	routes.check(there["routes"])
 	d.checkAddresses()

@@ -75,7 +75,7 @@ var notInTrailers = map[string]bool{
 
 func (h *Handler) mayTrail(name string) bool {
 	plain, _ := plainName(name)
-	return !strings.HasPrefix(plain, "x-forwarded") && !claims[plain] && !notInTrailers[plain] && plain != h.idName
+	return !strings.HasPrefix(plain, "x-forwarded") && !claims[plain] && !notInTrailers[plain] && plain != h.idName && !h.callerNames[plain]
 }
 
 // announced returns the trailers that the upstream is told of. What they hold comes

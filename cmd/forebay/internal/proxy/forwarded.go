@@ -14,6 +14,7 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	out := pr.Out
 	out.URL = x.target.url(h.scheme, h.host, h.base)
 	h.dropClaims(out.Header, x.trusted)
+	h.setCallers(out.Header, pr.In.Header, x.trusted)
 	dropUpgradeToHTTP(out.Header)
 	setForwarded(out.Header, pr.In, x.caller, h.config.CallerHeader)
 	out.Header[h.config.RequestIDHeader] = []string{x.id}
@@ -22,6 +23,18 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 		x.upload.from, x.upload.trailer, x.upload.sent = pr.In.Body, pr.In.Trailer, out.Trailer
 		out.Body = &x.upload
 		out.GetBody = x.upload.again
+	}
+}
+
+// setCallers hands on who calls as the gates have seen it: a client may have named the
+// header in Connection, and it would be gone by now.
+func (h *Handler) setCallers(out, in http.Header, trusted bool) {
+	for _, name := range h.config.CallerHeaders {
+		if lines := in[name]; trusted && len(lines) > 0 {
+			out[name] = lines
+		} else {
+			delete(out, name)
+		}
 	}
 }
 

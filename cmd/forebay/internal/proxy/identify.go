@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -21,11 +22,31 @@ func (h *Handler) Identify(next http.Handler) http.Handler {
 		if who.client != who.peer {
 			r.RemoteAddr = netip.AddrPortFrom(who.client, 0).String()
 		}
+		h.keepCallers(r.Header, who.trusted)
 		id := []string{who.id}
 		r.Header[h.config.RequestIDHeader] = id
 		r.Header[requestIDHeader] = id
 		next.ServeHTTP(w, r)
 	})
+}
+
+// keepCallers leaves of the headers that say who calls what a trusted proxy has said
+// last: what stands before it may be the client's.
+func (h *Handler) keepCallers(header http.Header, trusted bool) {
+	if len(h.config.CallerHeaders) == 0 {
+		return
+	}
+	for name, lines := range header {
+		plain, isDisguised := plainName(name)
+		if !h.callerNames[plain] {
+			continue
+		}
+		if !trusted || isDisguised && !slices.Contains(h.config.CallerHeaders, name) {
+			delete(header, name)
+		} else if len(lines) > 1 {
+			header[name] = lines[len(lines)-1:]
+		}
+	}
 }
 
 type callerKey struct{}

@@ -30,6 +30,9 @@ type Config struct {
 	// CallerHeader is where trusted proxies say whom they ask for: X-Forwarded-For or
 	// Forwarded. The other one is not asked instead. Empty means X-Forwarded-For.
 	CallerHeader string
+	// CallerHeaders are the canonical names of further headers by which trusted proxies
+	// say who calls. From anybody else they are removed before a gate sees them.
+	CallerHeaders []string
 	// RequestIDHeader carries the request's id. Empty means X-Request-Id.
 	RequestIDHeader string
 	// TrustRequestID keeps the id that a stranger sends, if it is harmless. Else only
@@ -95,8 +98,10 @@ type Handler struct {
 	host       string
 	base       string // of the path, escaped, without a slash at its end
 	idName     string // of the header with the request's id, in small letters
-	linger     time.Duration
-	config     Config
+
+	callerNames map[string]bool // of CallerHeaders, as plainName has them
+	linger      time.Duration
+	config      Config
 }
 
 // New returns a handler. It panics when there is no usable upstream, which the
@@ -115,7 +120,14 @@ func New(c Config) *Handler {
 	if c.CallerHeader == "" {
 		c.CallerHeader = forwardedFor
 	}
-	h := &Handler{config: c, transports: newTransports(c), linger: lingerTime, idName: strings.ToLower(c.RequestIDHeader)}
+	h := &Handler{
+		config: c, transports: newTransports(c), linger: lingerTime,
+		idName: strings.ToLower(c.RequestIDHeader), callerNames: map[string]bool{},
+	}
+	for _, name := range c.CallerHeaders {
+		plain, _ := plainName(name)
+		h.callerNames[plain] = true
+	}
 	switch u := c.Upstream; u.Scheme {
 	case "http", "https":
 		h.scheme, h.host, h.base = u.Scheme, u.Host, strings.TrimRight(u.EscapedPath(), "/")

@@ -147,7 +147,7 @@ func proxyConfig(cfg *config.Config) proxy.Config {
 	}
 	return proxy.Config{
 		Upstream: cfg.Upstream, ResponseTimeout: cfg.Timeouts.UpstreamResponse,
-		TrustedProxies: cfg.TrustedProxies, CallerHeader: cfg.Caller.Header, IdlePerHost: idle,
+		TrustedProxies: cfg.TrustedProxies, CallerHeader: cfg.Caller.Header, CallerHeaders: cfg.CallerHeaders(), IdlePerHost: idle,
 		RequestIDHeader: cfg.RequestID.Header,
 		TrustRequestID:  cfg.RequestID.Trust == config.TrustEverybody,
 		NewRequestIDs:   cfg.RequestID.Trust == config.TrustNobody,
