@@ -40,11 +40,14 @@ func socketOf(c net.Conn) syscall.RawConn {
 			}
 			return raw
 		}
-		inner, ok := c.(interface{ NetConn() net.Conn })
-		if !ok {
+		switch outer := c.(type) {
+		case interface{ NetConn() net.Conn }:
+			c = outer.NetConn()
+		case interface{ Raw() net.Conn }: // so it is called by go-proxyproto
+			c = outer.Raw()
+		default:
 			return nil
 		}
-		c = inner.NetConn()
 	}
 	return nil
 }

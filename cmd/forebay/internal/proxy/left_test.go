@@ -5,7 +5,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"example.com/forebay"
 )
@@ -61,6 +64,39 @@ func TestCallerLeavesInItsUpload(t *testing.T) {
 			t.Errorf("reset %v: result %+v", reset, r)
 		}
 		g.noMore()
+	}
+}
+
+// TestSL13CallerLeavesInLineInItsUpload: its place is free at once, and the upstream never
+// sees it. A large body is not read ahead, so only the socket can tell.
+func TestSL13CallerLeavesInLineInItsUpload(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("sockets are asked on Linux only")
+	}
+	noLeaks(t)
+	var reached atomic.Int64
+	up := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		reached.Add(1)
+	})
+	gate := newGate(t, forebay.Config{Name: "g", MaxInFlight: 1, MaxWait: time.Hour})
+	running, ok := gate.TryAcquire(forebay.Call{})
+	if !ok {
+		t.Fatal("no slot")
+	}
+	g := inFront(t, up, nil, gate.Wrap)
+	for _, leave := range []func(*net.TCPConn) error{(*net.TCPConn).Close, (*net.TCPConn).CloseWrite, func(c *net.TCPConn) error {
+		_ = c.SetLinger(0)
+		return c.Close()
+	}} {
+		c := g.dial()
+		_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\nbegin")
+		eventually(t, "it waits", func() bool { return gate.Stats().Waiting == 1 })
+		_ = leave(c.(*net.TCPConn))
+		eventually(t, "it has left the line", func() bool { return gate.Stats().Waiting == 0 })
+	}
+	running.Release()
+	if n := reached.Load(); n != 0 || gate.Stats().InUse != 0 {
+		t.Errorf("%d reached the upstream; %+v", n, gate.Stats())
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"log"
 	"net/http"
 	"time"
+
+	"example.com/forebay"
 )
 
 // Timeouts of a [Server]. Zero means the default that each comment names.
@@ -28,7 +30,8 @@ const (
 // the headers and between requests, 64 KiB of headers (431 beyond), pings that
 // find HTTP/2 clients that vanished. It speaks HTTP/1 and, to clients that begin
 // with it, HTTP/2, with TLS or without. What takes longer once the headers are
-// there, uploads and answers, is not timed.
+// there, uploads and answers, is not timed. Gates see its connections, so that who leaves
+// in line with a large upload under way never reaches the upstream.
 //
 // Its error log is silent: a stranger who sends garbage or hangs up could fill a
 // disk with it. Set ErrorLog to see the stacks of handlers that panic.
@@ -39,6 +42,7 @@ func Server(h http.Handler, t Timeouts) *http.Server {
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
 		Handler:           h,
+		ConnContext:       forebay.ConnContext,
 		ReadHeaderTimeout: orDefault(t.ReadHeader, defaultReadHeader),
 		IdleTimeout:       orDefault(t.Idle, defaultIdle),
 		MaxHeaderBytes:    maxHeaderBytes,
