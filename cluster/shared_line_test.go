@@ -323,7 +323,7 @@ func TestLimits(t *testing.T) {
 func TestRC17TwoVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 5)
-		r.each, r.holds, r.pauses = 8, 5*time.Millisecond, time.Millisecond
+		r.each, r.holds, r.pauses = 8, 20*time.Millisecond, time.Millisecond
 		r.joinAndWork()
 		r.joinAndWork()
 		time.Sleep(time.Second)
