@@ -16,14 +16,16 @@ var clockFiles = map[string]string{
 	"cluster/clock.go": "the clock of every instance",
 	"stats.go":         "it shows by the wall clock since when a lease is held",
 
-	"cmd/forebay/internal/telemetry/clock.go": "lines and requests are stamped with it",
-	"cmd/forebay/internal/proxy/clock.go":     "how long the upstream took",
-	"cmd/forebay/internal/server/override.go": "an override says since when it is in force",
-	"cmd/forebay/internal/server/reload.go":   "a reload says when it was",
-	"cmd/forebay/internal/server/server.go":   "the program says since when it runs",
-	"forebaytest/stopwatch.go":                "the conformance suite measures virtual time",
-	"contrib/promgate/collector.go":           "a scrape stamps when it looks",
-	"contrib/promgate/cluster.go":             "how long an exchange with the store takes",
+	"cmd/forebay/internal/telemetry/clock.go":    "lines and requests are stamped with it",
+	"cmd/forebay/internal/proxy/clock.go":        "how long the upstream took",
+	"cmd/forebay/internal/server/certificate.go": "files are looked at now and then",
+	"cmd/forebay/internal/server/conns.go":       "connections have deadlines",
+	"cmd/forebay/internal/server/override.go":    "an override says since when it is in force",
+	"cmd/forebay/internal/server/reload.go":      "a reload says when it was",
+	"cmd/forebay/internal/server/server.go":      "the program says since when it runs",
+	"forebaytest/stopwatch.go":                   "the conformance suite measures virtual time",
+	"contrib/promgate/collector.go":              "a scrape stamps when it looks",
+	"contrib/promgate/cluster.go":                "how long an exchange with the store takes",
 }
 
 // pureDirs decide and nothing else: time comes in as an argument, and whoever

@@ -98,6 +98,7 @@ func TestRules(t *testing.T) {
 		{"caller_unread", "trusted_proxies: [127.0.0.1]\n", "caller: {header: Forwarded}\n", Warning, 3, []string{"caller.header is Forwarded", "read from nobody"}},
 		{"caller_unread", "trusted_proxies: [127.0.0.1]\npools: {db: 20}\ngates:\n", "pools: {db: 20}\ngates:\n  x: {max_in_flight: 2, per_caller: {max_in_flight: 1, by: {header: X-Company}}}\n", Warning, 5, []string{"gate x tells callers apart by X-Company", "all count by address"}},
 		{"caller_one", "trusted_proxies: [127.0.0.1]\npools: {db: 20}\ngates:\n", "pools: {db: 20}\ngates:\n  x: {max_in_flight: 2, per_caller: {max_in_flight: 1}}\n", Error, 5, []string{"all callers are one"}},
+		{"connections_one", "trusted_proxies: [127.0.0.1]\n", "connections: {per_address: 9}\n", Error, 3, []string{"all its connections are of one address"}},
 		{"caller_unbound", "max_in_flight: 4", "max_in_flight: 4, per_caller: {max_in_flight: 4}", Warning, 6, []string{"bounds nothing; write 2"}},
 		{"trust_ids", "front_timeout", "request_id: {trust: everybody}\nfront_timeout", Warning, 2, []string{"request_id.trust is everybody"}},
 	} {
@@ -128,6 +129,7 @@ func TestRulesHoldTheirTongue(t *testing.T) {
 		{"wait_short", "max_wait: 100ms", "max_wait: 1ms"},
 		{"caller_unread", "front_timeout", "caller: {header: Forwarded}\nfront_timeout"},
 		{"caller_unbound", "max_in_flight: 4", "max_in_flight: 4, per_caller: {max_in_flight: 3, by: {header: X-Company}}"},
+		{"connections_one", "front_timeout", "connections: {per_address: 9}\nfront_timeout"},
 		{"caller_one", "max_in_flight: 4", "max_in_flight: 4, per_caller: {max_in_flight: 3}"},
 		{"wait_short", "max_wait: 100ms, max_waiting: 16", "max_wait: 0"},
 		{"line_long", "", ""},

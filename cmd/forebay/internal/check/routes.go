@@ -147,6 +147,9 @@ func (c *checker) trust() {
 	if len(c.TrustedProxies) == 0 && c.At("caller.header") != (config.Pos{}) {
 		c.find(Warning, "caller_unread", "caller.header", "caller.header is %s, but trusted_proxies is empty, so it is read from nobody; write trusted_proxies: [ADDRESS]", c.Caller.Header)
 	}
+	if c.Connections.PerAddress > 0 && c.FrontTimeout > 0 && len(c.TrustedProxies) == 0 {
+		c.find(Error, "connections_one", "connections.per_address", "connections.per_address is %d, but trusted_proxies is empty and something stands in front: all its connections are of one address; write trusted_proxies: [ADDRESS]", c.Connections.PerAddress)
+	}
 	for _, g := range c.Gates {
 		c.perCaller(&g)
 	}

@@ -118,7 +118,7 @@ func withoutSecret(s string) string {
 }
 
 func checkUpstream(u *url.URL, err error, s, example string) (what, remedy string) {
-	const forms = "write http://HOST:PORT, https://HOST:PORT or unix:/PATH"
+	const forms = "write http://HOST:PORT, https://HOST:PORT, h2c://HOST:PORT or unix:/PATH"
 	switch {
 	case !strings.Contains(s, "://"):
 		if what, _ := checkAddress(s, example); what == "" {
@@ -127,7 +127,7 @@ func checkUpstream(u *url.URL, err error, s, example string) (what, remedy strin
 		return "which is no URL", forms
 	case err != nil:
 		return "which is no URL", forms
-	case u.Scheme != "http" && u.Scheme != "https":
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c":
 		return fmt.Sprintf("and %s is not spoken to an upstream", u.Scheme), forms
 	case u.Hostname() == "":
 		return "without a host", forms

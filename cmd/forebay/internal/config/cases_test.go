@@ -33,6 +33,8 @@ var places = map[string]string{
 	"":                           small + "%s\n",
 	"admin":                      small + "admin: {listen: :9001, token_file: testdata/admin.token, %s}\n",
 	"timeouts":                   small + "timeouts: {%s}\n",
+	"tls":                        small + "tls: {cert_file: testdata/server.pem, key_file: testdata/server.key, %s}\n",
+	"connections":                small + "connections: {%s}\n",
 	"caller":                     small + "caller: {%s}\n",
 	"request_id":                 small + "request_id: {%s}\n",
 	"log":                        small + "log: {%s}\n",

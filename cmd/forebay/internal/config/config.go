@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"net/netip"
 	"net/url"
 	"time"
@@ -13,6 +14,8 @@ type Config struct {
 	Path           string         // of the file; empty when made from flags
 	Hash           string         // of the file's bytes, twelve hexadecimal digits; empty when made from flags
 	Listen         Listen         // where requests come in
+	TLS            *TLS           // of Listen; nil: requests come in the clear
+	Connections    Connections    // to Listen
 	Admin          Admin          // where the program is operated
 	Upstream       *url.URL       // http, https, or unix with the socket in Path
 	DrainTimeout   time.Duration  // for what runs when the program is to stop
@@ -59,7 +62,28 @@ type Admin struct {
 type Timeouts struct {
 	ReadHeader       time.Duration // for a request's header to come in
 	Idle             time.Duration // for the next request on a connection
+	Write            time.Duration // for a client to take in something of what it is sent
 	UpstreamResponse time.Duration // for the upstream's header to come back
+}
+
+// TLS is how requests come in encrypted.
+type TLS struct {
+	CertFile, KeyFile string // as written
+
+	dir string // against which relative paths are meant
+}
+
+// Files returns the paths of certificate and key.
+func (t *TLS) Files() (cert, key string) { return within(t.dir, t.CertFile), within(t.dir, t.KeyFile) }
+
+// Load reads the certificate and its key.
+func (t *TLS) Load() (tls.Certificate, error) { return tls.LoadX509KeyPair(t.Files()) }
+
+// Connections bounds those of clients.
+type Connections struct {
+	Max           int   // 0: as many as there are descriptors for
+	PerAddress    int   // 0: no bound
+	MinUploadRate int64 // bytes a second; 0: no minimum
 }
 
 // Caller says how callers are told apart.

@@ -177,6 +177,8 @@ func mappingRemedy(level string) string {
 
 var mappingExamples = map[string]string{
 	"":                              "keys with values, such as upstream: http://127.0.0.1:8000",
+	"tls":                           "{cert_file: /etc/forebay/server.pem, key_file: /etc/forebay/server.key}",
+	"connections":                   "{per_address: 100}",
 	"admin":                         "an address such as 127.0.0.1:8081, or {listen: ADDRESS, token_file: PATH}",
 	"timeouts":                      "{read_header: 5s, idle: 75s, upstream_response: 30s}",
 	"pools":                         "{db: 20}",

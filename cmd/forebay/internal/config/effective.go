@@ -16,6 +16,12 @@ func (c *Config) YAML() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("listen: %s", quote(c.Listen.Address))
+	if c.TLS != nil {
+		line("tls: {cert_file: %s, key_file: %s}", quote(c.TLS.CertFile), quote(c.TLS.KeyFile))
+	}
+	if parts := c.Connections.yaml(); parts != "" {
+		line("connections: {%s}", parts)
+	}
 	if c.Admin.TokenFile == "" {
 		line("admin: %s", quote(c.Admin.Address))
 	} else {
@@ -27,8 +33,8 @@ func (c *Config) YAML() string {
 	}
 	line("upstream: %s", quote(upstream))
 	line("drain_timeout: %s", FormatDuration(c.DrainTimeout))
-	line("timeouts: {read_header: %s, idle: %s, upstream_response: %s}",
-		FormatDuration(c.Timeouts.ReadHeader), FormatDuration(c.Timeouts.Idle), FormatDuration(c.Timeouts.UpstreamResponse))
+	line("timeouts: {read_header: %s, idle: %s, write: %s, upstream_response: %s}",
+		FormatDuration(c.Timeouts.ReadHeader), FormatDuration(c.Timeouts.Idle), FormatDuration(c.Timeouts.Write), FormatDuration(c.Timeouts.UpstreamResponse))
 	if c.FrontTimeout > 0 {
 		line("front_timeout: %s", FormatDuration(c.FrontTimeout))
 	}
@@ -62,6 +68,20 @@ func (c *Config) YAML() string {
 		line("  - {%s}", r.yaml())
 	}
 	return b.String()
+}
+
+func (c Connections) yaml() string {
+	var parts []string
+	if c.Max > 0 {
+		parts = append(parts, fmt.Sprintf("max: %d", c.Max))
+	}
+	if c.PerAddress > 0 {
+		parts = append(parts, fmt.Sprintf("per_address: %d", c.PerAddress))
+	}
+	if c.MinUploadRate > 0 {
+		parts = append(parts, "min_upload_rate: "+sizeText(c.MinUploadRate))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (l Log) yaml() string {

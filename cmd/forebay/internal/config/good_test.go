@@ -53,7 +53,7 @@ func TestTheContractsExample(t *testing.T) {
 	if got, want := c.Upstream.String(), "http://127.0.0.1:8000"; got != want {
 		t.Errorf("Upstream = %s, want %s", got, want)
 	}
-	if want := (Timeouts{5 * time.Second, 75 * time.Second, 30 * time.Second}); c.Timeouts != want {
+	if want := (Timeouts{5 * time.Second, 75 * time.Second, DefaultWrite, 30 * time.Second}); c.Timeouts != want {
 		t.Errorf("Timeouts = %v, want %v", c.Timeouts, want)
 	}
 	if c.DrainTimeout != 30*time.Second || c.FrontTimeout != 60*time.Second || c.Pools["db"] != 20 {
@@ -152,7 +152,7 @@ func TestEveryKey(t *testing.T) {
 	if want := (Admin{"0.0.0.0:9001", "testdata/admin.token", "0123456789abcdef0123456789abcdef"}); c.Admin != want {
 		t.Errorf("Admin = %v, want %v", c.Admin, want)
 	}
-	if want := (Timeouts{2500 * time.Millisecond, 90 * time.Second, time.Hour}); c.Timeouts != want || c.DrainTimeout != 0 {
+	if want := (Timeouts{2500 * time.Millisecond, 90 * time.Second, DefaultWrite, time.Hour}); c.Timeouts != want || c.DrainTimeout != 0 {
 		t.Errorf("Timeouts = %v, want %v; DrainTimeout = %v, want 0", c.Timeouts, want, c.DrainTimeout)
 	}
 	var proxies []netip.Prefix

@@ -77,6 +77,7 @@ const (
 	DefaultDrainTimeout     = 30 * time.Second // of Config.DrainTimeout
 	DefaultReadHeader       = 5 * time.Second  // of Timeouts.ReadHeader
 	DefaultIdle             = 75 * time.Second // of Timeouts.Idle
+	DefaultWrite            = 30 * time.Second // of Timeouts.Write
 	DefaultUpstreamResponse = 30 * time.Second // of Timeouts.UpstreamResponse
 	DefaultIPv6Prefix       = 64               // of Caller.IPv6Prefix
 	DefaultMaxSize          = 64 << 20         // of Log.MaxSize, for a file
@@ -88,7 +89,7 @@ func defaults() *Config {
 		Listen:       Listen{DefaultListen},
 		Admin:        Admin{Address: DefaultAdmin},
 		DrainTimeout: DefaultDrainTimeout,
-		Timeouts:     Timeouts{DefaultReadHeader, DefaultIdle, DefaultUpstreamResponse},
+		Timeouts:     Timeouts{DefaultReadHeader, DefaultIdle, DefaultWrite, DefaultUpstreamResponse},
 		Caller:       Caller{"X-Forwarded-For", DefaultIPv6Prefix},
 		RequestID:    RequestID{"X-Request-Id", TrustProxies},
 		Log:          Log{To: "stderr", Decisions: "refused", RemoteIP: "truncated"},

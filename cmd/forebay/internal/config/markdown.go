@@ -51,6 +51,8 @@ func (k Key) markdown() string {
 
 var headings = map[string]string{
 	"":                              "Top level",
+	"tls":                           "`tls`: requests come in encrypted",
+	"connections":                   "`connections`: of clients",
 	"admin":                         "`admin`: the listener for those who operate it",
 	"timeouts":                      "`timeouts`: of the proxy itself",
 	"pools":                         "`pools`: what the backend really has",

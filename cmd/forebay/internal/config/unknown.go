@@ -29,6 +29,7 @@ var otherWords = map[string]string{
 	"shutdown_timeout": "drain_timeout", "grace": "drain_timeout", "bypass": "exempt",
 	"valkey": "redis", "store": "redis", "prefix": "name", "ttl": "lease", "fallback": "when_store_is_away",
 	"proxy_protocols": "proxy_protocol", "accept_proxy": "proxy_protocol", "send_proxy": "proxy_protocol", "real_ip": "caller",
+	"maxconn": "max", "worker_connections": "max", "ssl": "tls", "certificate": "cert_file", "send_timeout": "write",
 	"logging": "log", "level": "decisions", "output": "to", "ip": "remote_ip",
 }
 

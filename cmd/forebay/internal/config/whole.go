@@ -23,6 +23,8 @@ func (d *decoder) whole(root value) {
 	shared := clusterReader{decoder: d, gates: &gates}
 	there := d.mapping(root, "", []key{
 		{"listen", func(v value) { c.Listen.Address = d.address(v, c.Listen.Address, "127.0.0.1:8080") }},
+		{"tls", d.tls},
+		{"connections", d.connections},
 		{"admin", d.admin},
 		{"upstream", d.upstream},
 		{"drain_timeout", func(v value) { d.durationInto(&c.DrainTimeout, v, 0, "30s") }},
@@ -49,6 +51,7 @@ func (d *decoder) whole(root value) {
 	}
 	gates.checkPools()
 	d.prefixCallers()
+	d.paceUploads()
 	shared.check()
 	routes.check(there["routes"])
 	d.checkAddresses()
@@ -66,6 +69,7 @@ func (d *decoder) timeouts(v value) {
 	d.mapping(v, "timeouts", []key{
 		{"read_header", func(v value) { d.durationInto(&t.ReadHeader, v, shortest, "5s") }},
 		{"idle", func(v value) { d.durationInto(&t.Idle, v, shortest, "75s") }},
+		{"write", func(v value) { d.durationInto(&t.Write, v, shortest, "30s") }},
 		{"upstream_response", func(v value) { d.durationInto(&t.UpstreamResponse, v, shortest, "30s") }},
 	})
 }

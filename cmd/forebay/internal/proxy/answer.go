@@ -38,6 +38,9 @@ func (a *answer) WriteHeader(status int) {
 
 // Write writes a piece of the body.
 func (a *answer) Write(p []byte) (int, error) {
+	if t := a.exchange.handler.config.WriteTimeout; t > 0 && a.exchange.request.ProtoMajor == 2 {
+		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(clock().Add(t)) // of this stream alone
+	}
 	n, err := a.ResponseWriter.Write(p)
 	a.bytes += int64(n)
 	if err != nil {

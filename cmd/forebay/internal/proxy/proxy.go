@@ -15,7 +15,8 @@ import (
 
 // Config is what [New] takes.
 type Config struct {
-	// Upstream is where requests go: http://host:port or https://host:port, with a
+	// Upstream is where requests go: http://host:port or https://host:port (h2c://host:port
+	// for HTTP/2 without encryption, which upgrades cannot pass), with a
 	// base path if it has one, or unix:/path/to/socket. Query and user are ignored.
 	Upstream *url.URL
 	// ResponseTimeout is how long the upstream may take from the end of the request
@@ -23,6 +24,10 @@ type Config struct {
 	// client is then told 504. 0 means 30 s. What comes after the headers is not
 	// timed: streams last.
 	ResponseTimeout time.Duration
+	// WriteTimeout is how long a client of HTTP/2 may take in nothing of an answer: its
+	// connection may live while one of its streams stands still. HTTP/1 is left to the
+	// connection. 0: as long as it likes.
+	WriteTimeout time.Duration
 	// TrustedProxies are those whose X-Forwarded-For and the like are believed. When
 	// it is not empty, so is whoever connects through a unix socket: file permissions
 	// have let it in. Nil: nobody.
@@ -131,10 +136,12 @@ func New(c Config) *Handler {
 	switch u := c.Upstream; u.Scheme {
 	case "http", "https":
 		h.scheme, h.host, h.base = u.Scheme, u.Host, strings.TrimRight(u.EscapedPath(), "/")
+	case "h2c":
+		h.scheme, h.host, h.base = "http", u.Host, strings.TrimRight(u.EscapedPath(), "/")
 	case "unix":
 		h.scheme, h.host = "http", "localhost" // for a request that names no host
 	default:
-		panic("proxy: Upstream " + u.Redacted() + " has no scheme known here; it must be http, https or unix")
+		panic("proxy: Upstream " + u.Redacted() + " has no scheme known here; it must be http, https, h2c or unix")
 	}
 	h.reverse = httputil.ReverseProxy{
 		Rewrite:        h.rewrite,

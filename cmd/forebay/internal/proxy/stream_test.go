@@ -242,3 +242,33 @@ func TestGRPC(t *testing.T) {
 		}
 	}
 }
+
+// TestUpstreamOfHTTP2Alone: requests of both protocols reach an upstream that speaks
+// HTTP/2 without encryption and nothing else, with trailers both ways.
+func TestUpstreamOfHTTP2Alone(t *testing.T) {
+	noLeaks(t)
+	s := Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Trailer", "X-Announced")
+		fmt.Fprintf(w, "%d %s %s %s", r.ProtoMajor, r.RequestURI, body, r.Trailer.Get("X-Sum"))
+		_ = http.NewResponseController(w).Flush() // or its length is known, and HTTP/1 has no place for trailers
+		w.Header().Set("X-Announced", "a")
+	}), Timeouts{})
+	s.Protocols = new(http.Protocols)
+	s.Protocols.SetUnencryptedHTTP2(true)
+	g := inFront(t, "h2c://"+serve(t, s), nil)
+	for name, tr := range map[string]*http.Transport{"h1": {}, "h2": h2c()} {
+		r, _ := http.NewRequest("POST", "http://"+g.addr+"/a%2Fb?x=1;y", struct{ io.Reader }{strings.NewReader("body")})
+		r.Trailer = http.Header{"X-Sum": {"42"}}
+		res, err := tr.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if string(body) != "2 /a%2Fb?x=1;y body 42" || err != nil || res.Trailer.Get("X-Announced") != "a" {
+			t.Errorf("%s: %q, %v, trailer %v", name, body, err, res.Trailer)
+		}
+		_ = res.Body.Close()
+		tr.CloseIdleConnections()
+	}
+}

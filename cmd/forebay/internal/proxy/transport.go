@@ -25,10 +25,11 @@ const (
 // transports reach the upstream: HTTP/1.1 for everybody, HTTP/2 for gRPC.
 type transports struct {
 	http, grpc *http.Transport
+	only2      bool // HTTP/2 for everybody
 }
 
 func newTransports(c Config) *transports {
-	t := &transports{http: newTransport(c), grpc: newTransport(c)}
+	t := &transports{http: newTransport(c), grpc: newTransport(c), only2: c.Upstream.Scheme == "h2c"}
 	t.http.Protocols.SetHTTP1(true)
 	if c.Upstream.Scheme == "https" {
 		t.grpc.Protocols.SetHTTP2(true)
@@ -58,6 +59,9 @@ func newTransport(c Config) *http.Transport {
 // RoundTrip sends one request. gRPC is told by its type: over HTTP/1.1 there is
 // none, and gRPC-Web is another protocol.
 func (t *transports) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.only2 {
+		return t.grpc.RoundTrip(r)
+	}
 	kind := r.Header.Get("Content-Type")
 	if rest, ok := strings.CutPrefix(kind, "application/grpc"); ok && r.ProtoMajor == 2 &&
 		(rest == "" || rest[0] == '+' || rest[0] == ';') {

@@ -91,6 +91,13 @@ func (b *backend) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/echo"):
 		b.echo(w)
+	case strings.Contains(r.URL.Path, "/large"):
+		piece := make([]byte, 1<<16)
+		for range 1024 { // more than any socket buffers
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
 	case strings.Contains(r.URL.Path, "/stream"):
 		_, _ = io.WriteString(w, "begun\n")
 		_ = http.NewResponseController(w).Flush()

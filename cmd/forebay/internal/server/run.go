@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -57,20 +58,34 @@ func (s *Server) serve(requests context.Context, data, control net.Listener) *se
 		control: proxy.Server(s.AdminHandler(isLoopback(control)), limits),
 	}
 	waiting := new(fresh)
-	run.data.ConnState = waiting.note
+	run.data.ConnState = func(c net.Conn, state http.ConnState) {
+		waiting.note(c, state)
+		s.conns.note(c, state)
+	}
+	if s.Config().TLS != nil {
+		run.data.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: newCertificate(s).get}
+	}
 	run.data.RegisterOnShutdown(waiting.close)
 	run.data.BaseContext = func(net.Listener) context.Context { return requests }
 	for _, x := range []struct {
 		srv *http.Server
 		l   net.Listener
-	}{{run.data, proxied{data, s}}, {run.control, control}} {
+	}{{run.data, proxied{s.conns.listener(data), s}}, {run.control, control}} {
 		run.done.Go(func() {
-			if err := x.srv.Serve(x.l); !errors.Is(err, http.ErrServerClosed) {
+			if err := serveOn(x.srv, x.l); !errors.Is(err, http.ErrServerClosed) {
 				s.logger().Error("a listener has failed", "address", x.l.Addr().String(), "error", err.Error())
 			}
 		})
 	}
 	return run
+}
+
+// serveOn serves until the server is closed.
+func serveOn(srv *http.Server, l net.Listener) error {
+	if srv.TLSConfig != nil {
+		return srv.ServeTLS(l, "", "")
+	}
+	return srv.Serve(l)
 }
 
 // announce tells whoever waits that requests are answered.

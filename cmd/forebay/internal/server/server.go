@@ -40,6 +40,7 @@ type Server struct {
 	state   atomic.Pointer[state]
 	leaving atomic.Bool // on the way out
 
+	conns   *conns
 	running crowd // requests on the data port
 	health  *admin.Health
 
@@ -71,6 +72,8 @@ func New(o Options) (*Server, error) {
 		opts: o, log: log, metrics: telemetry.NewMetrics(log), started: time.Now(),
 		running: newCrowd(), overrides: map[string]*override{},
 	}
+	s.conns = newConns(s)
+	s.metrics.ShowConnections(s.conns.Counts)
 	s.exit, s.exits = context.WithCancel(context.Background())
 	st, err := s.build(cfg, nil)
 	if err == nil {

@@ -146,7 +146,7 @@ func proxyConfig(cfg *config.Config) proxy.Config {
 		idle += g.MaxInFlight
 	}
 	return proxy.Config{
-		Upstream: cfg.Upstream, ResponseTimeout: cfg.Timeouts.UpstreamResponse,
+		Upstream: cfg.Upstream, ResponseTimeout: cfg.Timeouts.UpstreamResponse, WriteTimeout: cfg.Timeouts.Write,
 		TrustedProxies: cfg.TrustedProxies, CallerHeader: cfg.Caller.Header, CallerHeaders: cfg.CallerHeaders(), IdlePerHost: idle,
 		RequestIDHeader: cfg.RequestID.Header,
 		TrustRequestID:  cfg.RequestID.Trust == config.TrustEverybody,
@@ -246,6 +246,7 @@ func checkFixed(old, now *config.Config) error {
 		}
 	}
 	fixed("listen", old.Listen.Address, now.Listen.Address)
+	fixed("tls", inTheClear(old), inTheClear(now))
 	fixed("admin", old.Admin.Address, now.Admin.Address)
 	fixed("timeouts.read_header", old.Timeouts.ReadHeader.String(), now.Timeouts.ReadHeader.String())
 	fixed("timeouts.idle", old.Timeouts.Idle.String(), now.Timeouts.Idle.String())
@@ -256,6 +257,13 @@ func checkFixed(old, now *config.Config) error {
 		return problems
 	}
 	return nil
+}
+
+func inTheClear(c *config.Config) string {
+	if c.TLS == nil {
+		return "not there"
+	}
+	return "there"
 }
 
 func cannotChange(now *config.Config, key, what, remedy string) config.Problem {

@@ -31,6 +31,7 @@ func everySeries(t *testing.T) *Metrics {
 	t.Helper()
 	l, _ := open(t, Options{})
 	m := NewMetrics(l)
+	m.ShowConnections(func() Connections { return Connections{Open: 3, Evicted: 1} })
 	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 1, Track: true, Observers: []forebay.Observer{m.Gates, l.Observer()}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,344 @@
+package server
+
+import (
+	"container/list"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"example.com/forebay/cmd/forebay/internal/config"
+	"example.com/forebay/cmd/forebay/internal/proxy"
+	"example.com/forebay/cmd/forebay/internal/telemetry"
+)
+
+// conns are the connections to the data port. There is a bound for all of them, so that
+// descriptors are left for the upstream, the admin port, the log and the store, and one
+// for each address if the configuration has it.
+//
+// Who holds a connection and asks for nothing loses it first: above the bound the one
+// goes that has waited longest for its first request, else the one that has been idle
+// longest. Only where all are busy the newcomer is turned away, with an answer.
+type conns struct {
+	server *Server
+	files  int // descriptors that there may be; 0: nobody says
+
+	mu      sync.Mutex // guards what follows
+	open    int
+	from    map[netip.Prefix]int // of addresses that are counted
+	silent  list.List            // of *conn on which no request has come yet, the oldest first
+	idle    list.List            // of *conn that wait for the next one
+	lingers int                  // that were turned away and are still being read
+	evicted uint64
+	refused [2]uint64 // by why
+}
+
+// Why a connection was turned away.
+const (
+	refusedMax = iota
+	refusedAddress
+)
+
+// conn is one connection to the data port, as the system knows it.
+type conn struct {
+	net.Conn
+	conns    *conns
+	from     netip.Prefix // whom it counts for; zero: nobody
+	patience time.Duration
+
+	// Guarded by conns.mu.
+	in     *list.List // silent or idle; nil: busy, or closed
+	at     *list.Element
+	closed bool
+
+	mu    sync.Mutex // guards what follows
+	until time.Time  // somebody else's deadline for writing; zero: none
+}
+
+func newConns(s *Server) *conns {
+	return &conns{server: s, files: descriptors(), from: map[netip.Prefix]int{}}
+}
+
+// listener returns l with the bounds.
+func (cs *conns) listener(l net.Listener) net.Listener { return bounded{l, cs} }
+
+type bounded struct {
+	net.Listener
+	conns *conns
+}
+
+// Accept returns the next connection for which there is room.
+func (b bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+				b.conns.makeRoom() // net/http waits for a moment, and asks again
+			}
+			return nil, err
+		}
+		if c := b.conns.admit(c); c != nil {
+			return c, nil
+		}
+	}
+}
+
+// admit returns the connection as it is counted, or nil if it was turned away.
+func (cs *conns) admit(raw net.Conn) net.Conn {
+	cfg := cs.server.Config()
+	c := &conn{Conn: raw, conns: cs, patience: cfg.Timeouts.Write}
+	if cfg.Connections.PerAddress > 0 && !proxy.Trusts(cfg.TrustedProxies, raw.RemoteAddr()) {
+		c.from = addressOf(raw.RemoteAddr(), cfg.Caller.IPv6Prefix)
+	}
+	cs.mu.Lock()
+	var loser *conn
+	switch {
+	case c.from.IsValid() && cs.from[c.from] >= cfg.Connections.PerAddress:
+		cs.refused[refusedAddress]++
+		cs.turnAwayLocked(raw, "429 Too Many Requests")
+		return nil
+	case cs.open >= cs.max(cfg):
+		if loser = cs.loserLocked(); loser == nil {
+			cs.refused[refusedMax]++
+			cs.turnAwayLocked(raw, "503 Service Unavailable")
+			return nil
+		}
+	}
+	cs.open++
+	if c.from.IsValid() {
+		cs.from[c.from]++
+	}
+	c.moveLocked(&cs.silent)
+	cs.mu.Unlock()
+	if loser != nil {
+		_ = loser.Close()
+	}
+	return c
+}
+
+// spared are the descriptors that are left for the admin port, the log, Redis and the
+// files that are read. Half of it would do for a program that nobody operates; twice as
+// many are as many connections less.
+const spared = 100
+
+// max returns how many connections there may be: as configured, and no more than there
+// are descriptors for. The upstream needs one for each request that may run, and keeps as
+// many; of requests that pass no gate it is not known.
+func (cs *conns) max(cfg *config.Config) int {
+	const most, least = 1 << 20, 16
+	room := most
+	if cs.files > 0 {
+		running := 0
+		for i := range cfg.Gates {
+			running += cfg.Gates[i].MaxInFlight
+		}
+		left := cs.files - spared
+		room = max(least, left-min(left/2, 2*running+spared))
+	}
+	if n := cfg.Connections.Max; n > 0 {
+		return min(n, room)
+	}
+	return room
+}
+
+// addressOf returns whom a connection counts for: an address, or a customer's network.
+func addressOf(a net.Addr, ipv6Prefix int) netip.Prefix {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Prefix{} // a unix socket
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = ipv6Prefix
+	}
+	p, _ := ip.Prefix(bits) // config has checked the length
+	return p
+}
+
+// loserLocked takes out whoever has to go for a newcomer; nil if all are busy. It is
+// closed without the lock.
+func (cs *conns) loserLocked() *conn {
+	for _, l := range []*list.List{&cs.silent, &cs.idle} {
+		if e := l.Front(); e != nil {
+			c := e.Value.(*conn)
+			c.moveLocked(nil)
+			cs.goneLocked(c)
+			cs.evicted++
+			return c
+		}
+	}
+	return nil
+}
+
+// makeRoom closes one connection that asks for nothing.
+func (cs *conns) makeRoom() {
+	cs.mu.Lock()
+	loser := cs.loserLocked()
+	cs.mu.Unlock()
+	if loser != nil {
+		_ = loser.Close()
+	}
+}
+
+const (
+	maxLingers = 64          // more would be descriptors for nothing
+	lingerTime = time.Second // what came with the connection is here by then
+	lingerSize = 64 << 10
+)
+
+// turnAwayLocked answers a connection for which there is no room, and gives up the lock.
+// What came with it is read, or the answer would be lost in a reset; if many are turned
+// away, some are not read.
+func (cs *conns) turnAwayLocked(raw net.Conn, status string) {
+	lingers := cs.lingers < maxLingers
+	if lingers {
+		cs.lingers++
+	}
+	cs.mu.Unlock()
+	if !lingers {
+		_ = raw.Close()
+		return
+	}
+	go func() {
+		defer func() {
+			_ = raw.Close()
+			cs.mu.Lock()
+			cs.lingers--
+			cs.mu.Unlock()
+		}()
+		_ = raw.SetDeadline(time.Now().Add(lingerTime))
+		if cs.server.Config().TLS == nil { // else it would be no answer
+			_, _ = io.WriteString(raw, "HTTP/1.1 "+status+"\r\nRetry-After: 1\r\nCache-Control: no-store\r\nProxy-Status: forebay; error=connection_limit_reached\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		}
+		if half, ok := raw.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+		_, _ = io.CopyN(io.Discard, raw, lingerSize)
+	}()
+}
+
+// note is told of every change of a connection's state.
+func (cs *conns) note(c net.Conn, state http.ConnState) {
+	counted := countedOf(c)
+	if counted == nil {
+		return
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	switch {
+	case counted.closed:
+	case state == http.StateIdle:
+		counted.moveLocked(&cs.idle)
+	case state != http.StateNew:
+		counted.moveLocked(nil)
+	}
+}
+
+// countedOf returns the connection below TLS and PROXY headers.
+func countedOf(c net.Conn) *conn {
+	for {
+		switch at := c.(type) {
+		case *conn:
+			return at
+		case interface{ NetConn() net.Conn }:
+			c = at.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
+// moveLocked puts a connection at the end of a list, or into none.
+func (c *conn) moveLocked(to *list.List) {
+	if c.in != nil {
+		c.in.Remove(c.at)
+	}
+	c.in, c.at = to, nil
+	if to != nil {
+		c.at = to.PushBack(c)
+	}
+}
+
+// goneLocked stops counting a connection, once.
+func (cs *conns) goneLocked(c *conn) {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	cs.open--
+	if c.from.IsValid() {
+		if cs.from[c.from]--; cs.from[c.from] == 0 {
+			delete(cs.from, c.from)
+		}
+	}
+}
+
+// Close closes the connection.
+func (c *conn) Close() error {
+	c.conns.mu.Lock()
+	c.moveLocked(nil)
+	c.conns.goneLocked(c)
+	c.conns.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// Write writes, and ends a connection whose client takes in nothing for as long as the
+// configuration says. A deadline that somebody else has set goes first: by one that is
+// over nothing is written to a caller that has left.
+func (c *conn) Write(p []byte) (int, error) {
+	if c.patience > 0 {
+		c.mu.Lock()
+		if c.until.IsZero() {
+			_ = c.Conn.SetWriteDeadline(time.Now().Add(c.patience))
+		}
+		c.mu.Unlock()
+	}
+	return c.Conn.Write(p)
+}
+
+// SetWriteDeadline sets a deadline that goes before ours.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = t
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline sets both deadlines.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = t
+	return c.Conn.SetDeadline(t)
+}
+
+// CloseWrite ends the answers alone.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// SyscallConn leads to the socket.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	if s, ok := c.Conn.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// Counts returns what the metrics show.
+func (cs *conns) Counts() telemetry.Connections {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return telemetry.Connections{
+		Open: cs.open, Evicted: cs.evicted,
+		RefusedMax: cs.refused[refusedMax], RefusedAddress: cs.refused[refusedAddress],
+	}
+}

@@ -1,0 +1,296 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"example.com/forebay"
+	"example.com/forebay/cmd/forebay/internal/config"
+)
+
+// connect opens a connection to the data port and says nothing.
+func (r *rig) connect(from string) net.Conn {
+	r.Helper()
+	d := net.Dialer{}
+	if from != "" {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from + ":0"))
+	}
+	conn, err := d.DialContext(r.Context(), "tcp", strings.TrimPrefix(r.data, "http://"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return conn
+}
+
+// ask sends a request and returns the status; the connection is kept.
+func ask(t testing.TB, conn net.Conn, path string) int {
+	t.Helper()
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", path)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Errorf("%s: %v", path, err)
+		return 0
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
+// isOver reports whether the server has closed a connection on which it had nothing
+// to say.
+func isOver(t testing.TB, conn net.Conn) bool {
+	t.Helper()
+	_, err := conn.Read(make([]byte, 1))
+	return err != nil && !isTimeout(err)
+}
+
+func (r *rig) connections(n int) {
+	r.Helper()
+	eventually(r, fmt.Sprintf("%d connections", n), func() bool { return r.conns.Counts().Open == n })
+}
+
+const bounded3 = "connections: {max: 3}\ngates: {a: {max_in_flight: 9}}\nroutes: [{match: /, gate: a}]\n"
+
+// TestOP04SilentConnectionsMakeRoom: above the bound goes who has said nothing for
+// longest, then who has been idle for longest.
+func TestOP04SilentConnectionsMakeRoom(t *testing.T) {
+	r := start(t, bounded3)
+	idle := r.connect("")
+	ask(t, idle, "/x")
+	r.connections(1)
+	first, second := r.connect(""), r.connect("")
+	r.connections(3)
+	busy := r.connect("")
+	if got := ask(t, busy, "/x"); got != 200 || !isOver(t, first) {
+		t.Errorf("the newcomer got %d", got)
+	}
+	another := r.connect("")
+	if got := ask(t, another, "/x"); got != 200 || !isOver(t, second) {
+		t.Errorf("the next one got %d", got)
+	}
+	last := r.connect("")
+	if got := ask(t, last, "/x"); got != 200 || !isOver(t, idle) {
+		t.Errorf("the last one got %d", got)
+	}
+	if got := ask(t, busy, "/x"); got != 200 {
+		t.Errorf("one that is idle for less long got %d", got)
+	}
+	if c := r.conns.Counts(); c.Open != 3 || c.Evicted != 3 || c.RefusedMax != 0 {
+		t.Errorf("%+v", c)
+	}
+	if n := r.scrape("forebay_connections"); n != "3" {
+		t.Errorf("forebay_connections is %q", n)
+	}
+}
+
+// TestOP05BusyConnectionsAreKept: where all are busy the newcomer is told so; no gate
+// has to do with it, and the admin port goes on.
+func TestOP05BusyConnectionsAreKept(t *testing.T) {
+	r := start(t, bounded3)
+	calls := r.call(3, "/hold")
+	g := r.gateIs("a", 3, 0)
+	for range 5 {
+		got, err := r.raw("GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+		if !strings.HasPrefix(got, "HTTP/1.1 503 ") || !strings.Contains(got, "Proxy-Status: forebay; error=connection_limit_reached") || !strings.Contains(got, "Retry-After: ") || err != nil {
+			t.Errorf("above the bound: %q, %v", got, err)
+		}
+	}
+	if got := r.ask("GET", "/health", ""); got.status != 200 {
+		t.Errorf("the admin port: %+v", got)
+	}
+	r.letGo(3)
+	calls.want(3, 200)
+	if st := g.Stats(); st.Rejected() != 0 {
+		t.Errorf("the gate has refused: %+v", st)
+	}
+	if got := r.get("/x"); got.status != 200 {
+		t.Errorf("afterwards: %+v", got)
+	}
+	if n := r.scrape(`forebay_connections_refused_total{reason="max"}`); n != "5" {
+		t.Errorf("%s were turned away, want 5", n)
+	}
+}
+
+// TestConnectionsPerAddress: one address has so many, idle or not, and a trusted proxy's
+// are not counted.
+func TestConnectionsPerAddress(t *testing.T) {
+	const gates = "connections: {per_address: 2}\ngates: {a: {max_in_flight: 9}}\nroutes: [{match: /, gate: a}]\n"
+	r := start(t, gates)
+	one, two := r.connect("127.0.0.7"), r.connect("127.0.0.7")
+	r.connections(2)
+	three := r.connect("127.0.0.7")
+	fmt.Fprint(three, "GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+	got, _ := io.ReadAll(three)
+	if !strings.HasPrefix(string(got), "HTTP/1.1 429 ") {
+		t.Errorf("a third: %q", got)
+	}
+	if got := ask(t, r.connect("127.0.0.8"), "/x"); got != 200 {
+		t.Errorf("another address: %d", got)
+	}
+	_ = one.Close()
+	r.connections(2)
+	if got := ask(t, r.connect("127.0.0.7"), "/x"); got != 200 || ask(t, two, "/x") != 200 {
+		t.Errorf("after one has gone: %d", got)
+	}
+	r.reload("trusted_proxies: [127.0.0.9]\n" + gates)
+	for range 4 {
+		if got := ask(t, r.connect("127.0.0.9"), "/x"); got != 200 {
+			t.Errorf("a trusted proxy: %d", got)
+		}
+	}
+}
+
+// TestConnectionsAreCountedOnce: however they end, taken over or not, twice or not.
+func TestConnectionsAreCountedOnce(t *testing.T) {
+	r := start(t, "proxy_protocol: true\ntrusted_proxies: [127.0.0.2]\nconnections: {per_address: 50}\ngates: {a: {max_in_flight: 9}}\nroutes: [{match: /, gate: a}]\n")
+	for _, request := range []string{"", "garbage\r\n\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n\r\n", "GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"} {
+		for _, from := range []string{"127.0.0.1", "127.0.0.2"} {
+			conn := r.connect(from)
+			_, _ = io.WriteString(conn, request)
+			_ = conn.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+			r.connections(0)
+		}
+	}
+	tn := r.tunnel("/echo")
+	if !tn.echoes() {
+		t.Error("no tunnel")
+	}
+	r.connections(1)
+	_ = tn.Close()
+	r.connections(0)
+	r.conns.mu.Lock()
+	defer r.conns.mu.Unlock()
+	if len(r.conns.from) != 0 || r.conns.silent.Len() != 0 || r.conns.idle.Len() != 0 {
+		t.Errorf("left behind: %v, %d silent, %d idle", r.conns.from, r.conns.silent.Len(), r.conns.idle.Len())
+	}
+}
+
+// TestSL11SlowReaders: who takes in nothing loses his slot, over HTTP/1 with the
+// connection, over HTTP/2 with the stream.
+func TestSL11SlowReaders(t *testing.T) {
+	r := start(t, "timeouts: {write: 300ms}\ngates: {a: {max_in_flight: 2}}\nroutes: [{match: /, gate: a}]\n")
+	for range 2 {
+		conn := r.connect("")
+		fmt.Fprint(conn, "GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+	}
+	eventually(t, "both have run", func() bool { g, _ := r.gate("a"); return g.Stats().Accepted == 2 })
+	r.gateIs("a", 0, 0)
+	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr.Protocols.SetUnencryptedHTTP2(true)
+	defer tr.CloseIdleConnections()
+	res, err := tr.RoundTrip(mustRequest(r.data + "/large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close() // and nothing is read of it
+	r.gateIs("a", 0, 0)
+	if got := r.get("/x"); got.status != 200 {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// TestPatientReadersAreServed: who reads slowly, but reads, gets everything.
+func TestPatientReadersAreServed(t *testing.T) {
+	r := start(t, "timeouts: {write: 2s}\ngates: {a: {max_in_flight: 2}}\nroutes: [{match: /, gate: a}]\n")
+	conn := r.connect("")
+	fmt.Fprint(conn, "GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := int64(0)
+	for {
+		n, err := io.CopyN(io.Discard, res.Body, 8<<20)
+		total += n
+		if err != nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if total != 64<<20 {
+		t.Errorf("%d bytes came", total)
+	}
+}
+
+// TestLeaversBehindABodyAreNoticed: the program lets gates look at its sockets.
+func TestLeaversBehindABodyAreNoticed(t *testing.T) {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip("sockets tell on Linux only")
+	}
+	r := start(t, "proxy_protocol: true\ntrusted_proxies: [127.0.0.2]\ngates: {a: {max_in_flight: 1, max_wait: 10m}}\nroutes: [{match: /, gate: a}]\n")
+	calls := r.call(1, "/hold")
+	g := r.gateIs("a", 1, 0)
+	for _, from := range []string{"127.0.0.1", "127.0.0.2"} {
+		conn := r.connect(from)
+		if from == "127.0.0.2" {
+			fmt.Fprint(conn, "PROXY TCP4 203.0.113.9 127.0.0.1 4711 80\r\n")
+		}
+		fmt.Fprint(conn, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\n"+strings.Repeat("x", 100<<10))
+		r.gateIs("a", 1, 1)
+		_ = conn.Close()
+		r.gateIs("a", 1, 0)
+	}
+	if n := g.Stats().Canceled; n != 2 {
+		t.Errorf("%d left", n)
+	}
+	r.letGo(1)
+	calls.want(1, 200)
+}
+
+// TestMinUploadRate: the gates have it.
+func TestMinUploadRate(t *testing.T) {
+	r := start(t, "connections: {min_upload_rate: 2KiB}\ngates: {a: {max_in_flight: 1}}\nroutes: [{match: /, gate: a}]\n")
+	if u := r.gateIs("a", 0, 0).Config().Upload; u.MinRate != 2048 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// TestOP04DescriptorsRunOut: then one that asks for nothing goes, and the listener
+// says so to net/http, which waits.
+func TestOP04DescriptorsRunOut(t *testing.T) {
+	r := start(t, bounded3)
+	silent := r.connect("")
+	r.connections(1)
+	l := r.conns.listener(full{})
+	if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("Accept: %v", err)
+	} else if temporary, ok := err.(interface{ Temporary() bool }); !ok || !temporary.Temporary() {
+		t.Error("net/http would give up")
+	}
+	r.connections(0)
+	if !isOver(t, silent) {
+		t.Error("it is still there")
+	}
+	for files, want := range map[int]int{0: 1 << 20, 20000: 20000 - 100 - 140, 1024: 1024 - 100 - 140, 256: 78, 100: 16} {
+		cs := &conns{files: files}
+		cfg := &config.Config{Gates: []config.Gate{{Config: forebay.Config{MaxInFlight: 20}}}}
+		if got := cs.max(cfg); got != want {
+			t.Errorf("of %d descriptors: %d connections, want %d", files, got, want)
+		}
+		cfg.Connections.Max = 50
+		if got := cs.max(cfg); got != min(50, want) {
+			t.Errorf("of %d descriptors and 50 configured: %d", files, got)
+		}
+	}
+}
+
+// full is a listener without descriptors.
+type full struct{ net.Listener }
+
+func (full) Accept() (net.Conn, error) {
+	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept", syscall.EMFILE)}
+}
