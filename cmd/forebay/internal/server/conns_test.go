@@ -262,7 +262,7 @@ func TestMinUploadRate(t *testing.T) {
 // TestOP04DescriptorsRunOut: then one that asks for nothing goes, and the listener
 // says so to net/http, which waits.
 func TestOP04DescriptorsRunOut(t *testing.T) {
-	r := start(t, bounded3)
+	r := start(t, "timeouts: {read_header: 1h}\n"+bounded3)
 	silent := r.connect("")
 	r.connections(1)
 	l := r.conns.listener(full{})
@@ -293,4 +293,25 @@ type full struct{ net.Listener }
 
 func (full) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept", syscall.EMFILE)}
+}
+
+// TestDeadlineOfOthersGoesFirst: by one that is over the library sees to it that nothing
+// is written to a caller that has left.
+func TestDeadlineOfOthersGoesFirst(t *testing.T) {
+	r := start(t, bounded3)
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	c := &conn{Conn: here, conns: r.conns, patience: time.Hour, closed: true}
+	for _, set := range []func(time.Time) error{c.SetWriteDeadline, c.SetDeadline} {
+		go func() { _, _ = there.Read(make([]byte, 1)) }()
+		_ = set(time.Unix(1, 0))
+		if _, err := c.Write([]byte("x")); !isTimeout(err) {
+			t.Fatalf("Write: %v", err)
+		}
+		_ = set(time.Time{})
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Errorf("without one: %v", err)
+		}
+	}
 }
