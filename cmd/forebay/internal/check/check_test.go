@@ -87,6 +87,9 @@ func TestRules(t *testing.T) {
 		{"pool_unused", "{db: 20}", "{db: 20, redis: 5}", Warning, 4, []string{"no gate takes from pool redis"}},
 		{"pool_unknown", "16, pool: db", "16", Unknown, 4, []string{"reports 4 is not written here"}},
 		{"gate_unused", "gates:\n", "gates:\n  ops: {max_in_flight: 1, pool: db}\n", Warning, 6, []string{"no route leads to gate ops"}},
+		{"hold_short", "max_in_flight: 12", "max_in_flight: 12, hold: first_byte", Warning, 7, []string{"gate orders", "pool db", "more than 12"}},
+		{"streams_unbounded", "max_in_flight: 12", "max_in_flight: 12, streams: release", Warning, 7, []string{"streams of gate orders"}},
+		{"streams_unbounded", "max_in_flight: 12", "max_in_flight: 12, streams: {slot: release}", Warning, 7, []string{"streams of gate orders"}},
 		{"route_never_matches", "routes:\n", "routes:\n  - {match: CONNECT /x, exempt: true}\n", Error, 9, []string{"CONNECT names no path"}},
 		{"health_gated", "/health, exempt: true", "/health, gate: orders", Warning, 9, []string{"the health check /health stands in the line of gate orders"}},
 		{"health_gated", "routes:\n", "routes:\n  - {match: GET /api/readyz/, gate: orders}\n", Warning, 9, []string{"GET /api/readyz/"}},
@@ -141,6 +144,11 @@ func TestRulesHoldTheirTongue(t *testing.T) {
 		{"pool_unknown", "", ""},
 		{"pool_unknown", "gates:\n", "gates:\n  shut: {max_in_flight: closed}\n"},
 		{"gate_unused", "", ""},
+		{"gate_unused", "  orders: {max_in_flight: 12,", "  sockets: {max_in_flight: 1, pool: db}\n  orders: {max_in_flight: 12, streams: sockets,"},
+		{"hold_short", "max_in_flight: 4, max_wait: 100ms, max_waiting: 16, pool: db", "max_in_flight: 4, hold: first_byte"},
+		{"hold_short", "max_in_flight: 4", "max_in_flight: 4, hold: handler"},
+		{"streams_unbounded", "max_in_flight: 4", "max_in_flight: 4, streams: hold"},
+		{"rules_unused", "max_in_flight: 4", "max_in_flight: 4, streams: {max_life: 1h}"},
 		{"route_never_matches", "routes:\n", "routes:\n  - {match: /health/, exempt: true}\n  - {match: 'PUT h.example/x/{y}', exempt: true}\n"},
 		{"health_gated", "routes:\n", "routes:\n  - {match: /healthcare/, gate: orders}\n"},
 		{"health_gated", "routes:\n", "routes:\n  - {match: /health/records/, gate: orders}\n"},
@@ -184,6 +192,28 @@ routes: [{match: /, gate: a}]
 	}
 	if findings[0].Severity != Error || Worst(findings) != Error {
 		t.Errorf("the worst does not come first: %v", findings)
+	}
+}
+
+// TestChainRules: in a chain the first gate with rules decides, and another one with
+// others is told of.
+func TestChainRules(t *testing.T) {
+	file := func(orders, reports string) string {
+		return strings.NewReplacer("max_in_flight: 12", "max_in_flight: 12"+orders, "max_in_flight: 4", "max_in_flight: 4"+reports).Replace(quiet)
+	}
+	for _, c := range []struct {
+		orders, reports string
+		want            int
+	}{
+		{", hold: first_byte", ", streams: {max_life: 1h}", 1},
+		{", hold: first_byte", ", hold: first_byte", 0},
+		{", hold: first_byte", ", hold: handler", 0},
+		{"", ", hold: first_byte", 0},
+	} {
+		found := only(Check(parse(t, file(c.orders, c.reports))), "rules_unused")
+		if len(found) != c.want || c.want > 0 && (found[0].Severity != Warning || found[0].Pos.Line != 12 || !strings.Contains(found[0].Text, "gate orders, whose")) {
+			t.Errorf("%+v: %v", c, found)
+		}
 	}
 }
 

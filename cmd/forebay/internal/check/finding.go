@@ -81,6 +81,8 @@ func Check(conf *config.Config) []Finding {
 	c.poolSizes()
 	c.poolUnknown()
 	c.unused()
+	c.heldShort()
+	c.chainRules()
 	c.routesNeverMatched()
 	c.healthGated()
 	c.adminOpen()

@@ -57,7 +57,8 @@ func (c *checker) poolUnknown() {
 // unused: a gate without a route limits nothing.
 func (c *checker) unused() {
 	for _, g := range c.Gates {
-		if !slices.ContainsFunc(c.Routes, func(r config.Route) bool { return slices.Contains(r.Gates, g.Name) }) {
+		routed := slices.ContainsFunc(c.Routes, func(r config.Route) bool { return slices.Contains(r.Gates, g.Name) })
+		if !routed && !c.takesStreams(g.Name) {
 			c.find(Warning, "gate_unused", "gates."+g.Name, "no route leads to gate %s, so it limits nothing; add a route, or take it out", g.Name)
 		}
 	}

@@ -19,7 +19,13 @@ func (c *Config) Build(observers ...forebay.Observer) (*forebay.Gates, *forebay.
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, g := range c.Gates {
+	for i, g := range c.Gates {
+		if g.StreamsGate != "" {
+			configs[i].Streams.Gate = gates.Get(g.StreamsGate)
+			if err := gates.Get(g.Name).Reconfigure(configs[i]); err != nil {
+				return nil, nil, err
+			}
+		}
 		if g.Closed {
 			if err := gates.Get(g.Name).SetLimit(0); err != nil {
 				return nil, nil, err
@@ -51,13 +57,16 @@ func (c *Config) Groups(gate func(name string) *forebay.Gate, observers ...foreb
 // Apply puts g in force on a running gate of that name: leases stay out, whoever
 // waits keeps place and patience, counters go on. A gate that stays closed and of
 // which nothing else has changed is not touched, since reconfiguring it would open
-// it for an instant.
+// it for an instant. Where streams move to is not changed: that takes another gate.
 func (g Gate) Apply(gate *forebay.Gate, observers ...forebay.Observer) error {
 	c := g.Config
 	c.Observers = observers
+	if g.StreamsGate != "" {
+		c.Streams.Gate = gate.Config().Streams.Gate
+	}
 	if g.Closed {
 		was := gate.Config()
-		same := was.MaxWait == c.MaxWait && was.MaxWaiting == c.MaxWaiting && reflect.DeepEqual(was.Refusal, c.Refusal)
+		same := was.Hold == c.Hold && was.Streams == c.Streams && was.MaxWait == c.MaxWait && was.MaxWaiting == c.MaxWaiting && reflect.DeepEqual(was.Refusal, c.Refusal)
 		if same && gate.Stats().Capacity == 0 {
 			return nil
 		}

@@ -41,6 +41,7 @@ var places = map[string]string{
 	"gates.a":                    strings.Replace(small, "4}", "4, %s}", 1),
 	"gates.a.per_caller":         strings.Replace(small, "4}", "4, per_caller: {max_in_flight: 1, %s}}", 1),
 	"gates.a.per_caller.by":      strings.Replace(small, "4}", "4, per_caller: {max_in_flight: 1, by: {%s}}}", 1),
+	"gates.a.streams":            strings.Replace(small, "4}", "4, streams: {%s}}", 1),
 	"gates.a.refuse":             strings.Replace(small, "4}", "4, refuse: {%s}}", 1),
 	"gates.a.refuse.retry_after": strings.Replace(small, "4}", "4, refuse: {retry_after: {%s}}}", 1),
 	"cluster":                    small + "cluster: {redis: redis://127.0.0.1, gates: [a], %s}\n",

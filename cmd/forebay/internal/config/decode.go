@@ -189,6 +189,7 @@ var mappingExamples = map[string]string{
 	"gates.NAME":                    "{max_in_flight: 4}",
 	"gates.NAME.per_caller":         "{max_in_flight: 2, by: address}",
 	"gates.NAME.per_caller.by":      "address, or {header: X-Company}",
+	"gates.NAME.streams":            "{slot: sockets, max_life: 1h, max_idle: 5m}",
 	"gates.NAME.refuse":             "{status: 503, retry_after: {min: 1s, max: 30s}, body: json}",
 	"gates.NAME.refuse.retry_after": "{min: 1s, max: 30s}, or a constant such as 10s",
 	"cluster":                       "{redis: redis://127.0.0.1:6379, gates: [reports]}",

@@ -107,6 +107,7 @@ func (g Gate) yaml() string {
 	if g.PerCaller.MaxInFlight > 0 {
 		parts = append(parts, "per_caller: {"+perCallerYAML(g.PerCaller)+"}")
 	}
+	parts = append(parts, g.holdYAML()...)
 	if refuse := g.refuseYAML(); refuse != "" {
 		parts = append(parts, "refuse: {"+refuse+"}")
 	}

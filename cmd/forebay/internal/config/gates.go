@@ -19,6 +19,8 @@ type gatesReader struct {
 	*decoder
 	names []string
 	pools []value // that gates name
+
+	streamsTo []streamsTo
 }
 
 func (r *gatesReader) read(v value) {
@@ -73,6 +75,8 @@ func (r *gatesReader) gate(v value, name string, at Pos) {
 			}
 		}},
 		{"per_caller", func(v value) { r.perCaller(v, &g.PerCaller) }},
+		{"hold", func(v value) { r.hold(v, &g) }},
+		{"streams", func(v value) { r.streams(v, &g) }},
 		{"refuse", func(v value) { r.refuse(v, &g.Refusal) }},
 	})
 	if _, ok := there["max_in_flight"]; !ok && v.Kind == yaml.MappingNode && !r.partial {

@@ -117,12 +117,15 @@ gates:
     max_wait: 1.5s
     max_waiting: 1
     pool: "5"
+    hold: first_byte
+    streams: {slot: fixed-streams, max_life: 1h, max_idle: 5m}
     refuse:
       status: 429
       retry_after: {min: 2s, max: 1m}
       body: problem
   shut: {max_in_flight: closed, max_wait: "100ms"}
   fixed: {max_in_flight: 1048575, max_wait: 0, refuse: {retry_after: 10s, body: json}}
+  fixed-streams: {max_in_flight: 9, streams: release}
 cluster:
   redis_file: testdata/redis.url
   tls: {ca_file: testdata/redis-ca.pem}
@@ -171,6 +174,12 @@ func TestEveryKey(t *testing.T) {
 	want := forebay.Refusal{Status: 429, RetryAfter: forebay.RetryAfter{Min: 2 * time.Second, Max: time.Minute}, Problem: true}
 	if g := c.Gate("reports"); !reflect.DeepEqual(g.Refusal, want) || g.Pool != "5" || g.MaxWait != 1500*time.Millisecond {
 		t.Errorf("reports = %+v", g)
+	}
+	if g := c.Gate("reports"); g.Hold != forebay.HoldFirstByte || g.StreamsGate != "fixed-streams" || g.Streams != (forebay.Streams{MaxLife: time.Hour, MaxIdle: 5 * time.Minute}) {
+		t.Errorf("reports = %+v", g)
+	}
+	if g := c.Gate("fixed-streams"); g.StreamsGate != "" || g.Streams != (forebay.Streams{Release: true}) {
+		t.Errorf("fixed-streams = %+v", g)
 	}
 	if g := c.Gate("shut"); !g.Closed || g.MaxWait != 100*time.Millisecond {
 		t.Errorf("shut = %+v", g)

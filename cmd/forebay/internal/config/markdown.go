@@ -62,6 +62,7 @@ var headings = map[string]string{
 	"gates.NAME":                    "`gates`: what is limited",
 	"gates.NAME.per_caller":         "`per_caller`: how much of a gate one caller may have",
 	"gates.NAME.per_caller.by":      "`by`: what callers are told apart by",
+	"gates.NAME.streams":            "`streams`: what becomes of the slot of a stream",
 	"gates.NAME.refuse":             "`refuse`: what a refusal looks like",
 	"gates.NAME.refuse.retry_after": "`retry_after`: when to come back",
 	"cluster":                       "`cluster`: limits that several programs share",

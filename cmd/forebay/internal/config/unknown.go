@@ -11,7 +11,7 @@ import (
 // them from newer documentation learns that the version is wrong, not the spelling.
 var laterKeys = map[string][]string{
 	"":                  {"lanes"},
-	"gates.NAME":        {"hold", "streams", "max_bytes", "cost", "grpc"},
+	"gates.NAME":        {"max_bytes", "cost", "grpc"},
 	"gates.NAME.refuse": {"headers"},
 	"routes[]":          {"lane", "cost"},
 }

@@ -52,6 +52,7 @@ func (d *decoder) whole(root value) {
 	gates.checkPools()
 	d.prefixCallers()
 	d.paceUploads()
+	gates.checkStreams()
 	shared.check()
 	routes.check(there["routes"])
 	d.checkAddresses()

@@ -117,6 +117,9 @@ func (x *exchange) result() Result {
 		Status: x.answer.status, Bytes: x.answer.bytes + x.tunnel.toClient.Load(),
 	}
 	switch {
+	case x.refused() != nil:
+		r.Status, r.Outcome = x.refused().Decision().Status(), forebay.OutcomeIgnored
+	case x.ended():
 	case x.failure.status != 0:
 		r.Status, r.Err, r.Outcome = x.failure.status, x.failure.err, x.failure.outcome
 	case x.answer.err != nil || x.body.err != nil && x.left():
@@ -131,10 +134,23 @@ func (x *exchange) result() Result {
 	return r
 }
 
-// left reports whether the caller has gone: its own context was canceled, not
-// ours.
-func (x *exchange) left() bool {
-	return errors.Is(x.request.Context().Err(), context.Canceled)
+// left reports whether the caller has gone: its own context was canceled, by none of
+// us.
+func (x *exchange) left() bool { return context.Cause(x.request.Context()) == context.Canceled }
+
+// refused returns the refusal of the gate that the stream was to move to; nil: there
+// was none.
+func (x *exchange) refused() *forebay.RejectedError {
+	var rejected *forebay.RejectedError
+	if errors.As(context.Cause(x.request.Context()), &rejected) || errors.As(x.failure.err, &rejected) {
+		return rejected
+	}
+	return nil
+}
+
+// ended reports whether the gate's rules for streams have ended it, which is no fault.
+func (x *exchange) ended() bool {
+	return errors.Is(x.request.Context().Err(), context.Canceled) && !x.left()
 }
 
 // watched is a body that remembers why it broke off.

@@ -127,8 +127,8 @@ func (s *Server) applyLocked(old, now *state, c *config.Gate) error {
 		want = o.units
 	}
 	switch {
-	case changed(old.cfg.Gate(c.Name), c):
-		return g.ReconfigureAt(s.gateConfig(*c), want)
+	case changed(old.cfg.Gate(c.Name), c) || s.streamsMoved(now, c):
+		return g.ReconfigureAt(s.gateConfig(now, *c), want)
 	case g.Stats().Capacity != want:
 		return g.SetLimit(want)
 	}
@@ -150,8 +150,14 @@ func (s *Server) applySharedLocked(old, now *state, c *config.Gate) error {
 			return err
 		}
 	}
-	if changed(was, c) {
-		return g.ReconfigureAt(s.gateConfig(*c), limit(c))
+	if changed(was, c) || s.streamsMoved(now, c) {
+		return g.ReconfigureAt(s.gateConfig(now, *c), limit(c))
 	}
 	return nil
+}
+
+// streamsMoved reports whether the gate that streams move to is another one of the same
+// name: one that has joined a cluster, or left it.
+func (s *Server) streamsMoved(now *state, c *config.Gate) bool {
+	return now.gate(c.Name).Config().Streams.Gate != now.gate(c.StreamsGate)
 }

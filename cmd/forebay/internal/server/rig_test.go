@@ -63,7 +63,7 @@ func noLeaks(t testing.TB) {
 }
 
 // backend is an upstream that counts what runs in it. /hold answers when it is told
-// to, /stream answers half, /echo switches to a protocol that repeats lines, and
+// to, /stream answers half, /events as an event stream, /echo switches to a protocol that repeats lines, and
 // everything else answers with the headers it got.
 type backend struct {
 	*httptest.Server
@@ -98,6 +98,11 @@ func (b *backend) serve(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+	case strings.Contains(r.URL.Path, "/events"):
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: 1\n\n")
+		_ = http.NewResponseController(w).Flush()
+		b.hold(r.Context())
 	case strings.Contains(r.URL.Path, "/stream"):
 		_, _ = io.WriteString(w, "begun\n")
 		_ = http.NewResponseController(w).Flush()

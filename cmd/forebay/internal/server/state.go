@@ -41,6 +41,7 @@ func (s *Server) build(cfg *config.Config, old *state) (*state, error) {
 
 // fill gives a state its gates, and the way through them.
 func (s *Server) fill(st, old *state) error {
+	var fresh []config.Gate
 	for _, c := range st.cfg.Gates {
 		g := old.sameGate(c)
 		if g == nil && c.Terms == nil {
@@ -51,8 +52,12 @@ func (s *Server) fill(st, old *state) error {
 			if g, err = s.newGate(st.shared, c); err != nil {
 				return err
 			}
+			fresh = append(fresh, c)
 		}
 		st.gates = append(st.gates, g)
+	}
+	if err := s.linkStreams(st, fresh); err != nil {
+		return err
 	}
 	var err error
 	st.groups, err = st.cfg.Groups(st.gate, s.log.Observer(), s.metrics.Gates)
@@ -80,10 +85,23 @@ func (s *Server) discard(st, old *state) {
 	s.departed(st.shared, fresh, old == nil || old.shared != st.shared)
 }
 
+// linkStreams tells new gates where their streams move to, now that all gates are made.
+func (s *Server) linkStreams(st *state, fresh []config.Gate) error {
+	for _, c := range fresh {
+		if c.StreamsGate == "" {
+			continue
+		}
+		if err := st.gate(c.Name).ReconfigureAt(s.gateConfig(st, c), limit(&c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // newGate makes a gate. If it is to be closed, or everybody is refused just now, it is
 // so before anybody can come to it.
 func (s *Server) newGate(sh *shared, c config.Gate) (*forebay.Gate, error) {
-	fc := s.gateConfig(c)
+	fc := s.gateConfig(nil, c)
 	if c.Terms != nil {
 		fc.Cluster = sh.cluster.With(*c.Terms)
 	}
@@ -101,9 +119,11 @@ func (s *Server) newGate(sh *shared, c config.Gate) (*forebay.Gate, error) {
 }
 
 // gateConfig is what the library is given: the program always tracks, so that it can
-// say who holds what.
-func (s *Server) gateConfig(c config.Gate) forebay.Config {
+// say who holds what. The gate that streams move to is that of the state; nil: there is
+// none yet.
+func (s *Server) gateConfig(st *state, c config.Gate) forebay.Config {
 	fc := c.Config
+	fc.Streams.Gate = st.gate(c.StreamsGate)
 	fc.Track = true
 	fc.Observers = []forebay.Observer{s.log.Observer(), s.metrics.Gates}
 	return fc
