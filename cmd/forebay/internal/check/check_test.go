@@ -87,6 +87,7 @@ func TestRules(t *testing.T) {
 		{"pool_unused", "{db: 20}", "{db: 20, redis: 5}", Warning, 4, []string{"no gate takes from pool redis"}},
 		{"pool_unknown", "16, pool: db", "16", Unknown, 4, []string{"reports 4 is not written here"}},
 		{"gate_unused", "gates:\n", "gates:\n  ops: {max_in_flight: 1, pool: db}\n", Warning, 6, []string{"no route leads to gate ops"}},
+		{"body_never_first", "max_in_flight: 12", "max_in_flight: 12, acquire: {body: 65MiB}", Warning, 7, []string{"gate orders"}},
 		{"hold_short", "max_in_flight: 12", "max_in_flight: 12, hold: first_byte", Warning, 7, []string{"gate orders", "pool db", "more than 12"}},
 		{"streams_unbounded", "max_in_flight: 12", "max_in_flight: 12, streams: release", Warning, 7, []string{"streams of gate orders"}},
 		{"streams_unbounded", "max_in_flight: 12", "max_in_flight: 12, streams: {slot: release}", Warning, 7, []string{"streams of gate orders"}},
@@ -148,6 +149,7 @@ func TestRulesHoldTheirTongue(t *testing.T) {
 		{"hold_short", "max_in_flight: 4, max_wait: 100ms, max_waiting: 16, pool: db", "max_in_flight: 4, hold: first_byte"},
 		{"hold_short", "max_in_flight: 4", "max_in_flight: 4, hold: handler"},
 		{"streams_unbounded", "max_in_flight: 4", "max_in_flight: 4, streams: hold"},
+		{"body_never_first", "max_in_flight: 12", "max_in_flight: 12, acquire: {body: 64MiB}"},
 		{"rules_unused", "max_in_flight: 4", "max_in_flight: 4, streams: {max_life: 1h}"},
 		{"route_never_matches", "routes:\n", "routes:\n  - {match: /health/, exempt: true}\n  - {match: 'PUT h.example/x/{y}', exempt: true}\n"},
 		{"health_gated", "routes:\n", "routes:\n  - {match: /healthcare/, gate: orders}\n"},
@@ -206,6 +208,8 @@ func TestChainRules(t *testing.T) {
 		want            int
 	}{
 		{", hold: first_byte", ", streams: {max_life: 1h}", 1},
+		{", acquire: body", ", upload: {max_time: 1m}", 1},
+		{", acquire: body", ", hold: first_byte", 0},
 		{", hold: first_byte", ", hold: first_byte", 0},
 		{", hold: first_byte", ", hold: handler", 0},
 		{"", ", hold: first_byte", 0},

@@ -83,6 +83,7 @@ func Check(conf *config.Config) []Finding {
 	c.unused()
 	c.heldShort()
 	c.chainRules()
+	c.bodies()
 	c.routesNeverMatched()
 	c.healthGated()
 	c.adminOpen()

@@ -31,8 +31,20 @@ func (c *checker) streamsKey(g *config.Gate) string {
 	return gateKey(g.Name, "streams")
 }
 
-// rules are what a gate says of the requests that have passed it, and only the first
-// gate of a chain is asked.
+// bodies: a body that comes before its slot has to fit into what is held of all.
+func (c *checker) bodies() {
+	for _, g := range c.Gates {
+		if g.Upload.BodyFirst > c.Intake.MaxBytes {
+			key := gateKey(g.Name, "acquire.body")
+			if c.At(key) == (config.Pos{}) {
+				key = gateKey(g.Name, "acquire")
+			}
+			c.find(Warning, "body_never_first", key, "bodies of gate %s up to %d bytes are to come before their slot, and intake.max_bytes holds %d of all: the largest never do; raise the one or lower the other", g.Name, g.Upload.BodyFirst, c.Intake.MaxBytes)
+		}
+	}
+}
+
+// rules are what a gate says of the requests that have passed it.
 type rules struct {
 	hold    forebay.Hold
 	streams forebay.Streams
@@ -41,20 +53,25 @@ type rules struct {
 
 // chainRules: of two gates with rules one is not asked, which is hardly meant.
 func (c *checker) chainRules() {
-	for i, r := range c.Routes {
-		first := ""
-		var decides rules
-		for _, name := range r.Gates {
-			g := c.Gate(name)
-			said := rules{g.Hold, g.Streams, g.StreamsGate}
-			switch {
-			case said == rules{}:
-			case first == "":
-				first, decides = name, said
-			case said != decides:
-				c.find(Warning, "rules_unused", fmt.Sprintf("routes[%d].match", i),
-					"requests of the route %s pass gate %s, whose hold and streams decide, and gate %s with others, which are not asked; give both the same", r.Match, first, name)
-			}
+	for i := range c.Routes {
+		decides(c, i, "hold and streams", func(g *config.Gate) rules { return rules{g.Hold, g.Streams, g.StreamsGate} })
+		decides(c, i, "acquire and upload", func(g *config.Gate) forebay.Upload { return g.Upload })
+	}
+}
+
+// decides finds a gate of a route that has other rules than the first one with any, which
+// decides.
+func decides[T comparable](c *checker, route int, keys string, rulesOf func(*config.Gate) T) {
+	var none, inForce T
+	first := ""
+	for _, name := range c.Routes[route].Gates {
+		switch said := rulesOf(c.Gate(name)); {
+		case said == none:
+		case first == "":
+			first, inForce = name, said
+		case said != inForce:
+			c.find(Warning, "rules_unused", fmt.Sprintf("routes[%d].match", route),
+				"requests of the route %s pass gate %s, whose %s decide, and gate %s with others, which are not asked; give both the same", c.Routes[route].Match, first, keys, name)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (g Gate) Apply(gate *forebay.Gate, observers ...forebay.Observer) error {
 	}
 	if g.Closed {
 		was := gate.Config()
-		same := was.Hold == c.Hold && was.Streams == c.Streams && was.MaxWait == c.MaxWait && was.MaxWaiting == c.MaxWaiting && reflect.DeepEqual(was.Refusal, c.Refusal)
+		same := was.Hold == c.Hold && was.Upload == c.Upload && was.Streams == c.Streams && was.MaxWait == c.MaxWait && was.MaxWaiting == c.MaxWaiting && reflect.DeepEqual(was.Refusal, c.Refusal)
 		if same && gate.Stats().Capacity == 0 {
 			return nil
 		}

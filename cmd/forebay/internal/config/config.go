@@ -27,6 +27,7 @@ type Config struct {
 	Caller         Caller         // how callers are told apart
 	RequestID      RequestID      // how requests are called
 	Log            Log            // what is written down
+	Intake         Intake         // what is taken in for requests that do not run
 	Gates          []Gate         // in the order of the file
 	Cluster        *Cluster       // nil: this program shares nothing
 	Routes         []Route        // in the order of the file
@@ -115,6 +116,16 @@ type Log struct {
 	RemoteIP  string // "truncated", "full", "hashed" or "off"
 	MaxSize   int64  // bytes of one file before the next is begun; 0 unless To is a file
 	Keep      int    // finished files that are kept; 0 unless To is a file
+}
+
+// Intake is how much is taken in for requests that do not run; see
+// [forebay.IntakeConfig].
+type Intake struct {
+	MaxBytes     int64 // held in memory
+	ReadAhead    int64 // of one body
+	Discard      int64 // of one refused request
+	DiscardTime  time.Duration
+	DiscardTotal int64 // at one time
 }
 
 // Gate is one gate: what the library takes, and what only the program knows.

@@ -56,6 +56,7 @@ func (c *Config) YAML() string {
 	line("caller: {header: %s, ipv6_prefix: %d}", c.Caller.Header, c.Caller.IPv6Prefix)
 	line("request_id: {header: %s, trust: %s}", quote(c.RequestID.Header), c.RequestID.Trust)
 	line("log: {%s}", c.Log.yaml())
+	line("intake: {%s}", c.Intake)
 	line("gates:")
 	for _, g := range c.Gates {
 		line("  %s: {%s}", quote(g.Name), g.yaml())
@@ -108,6 +109,7 @@ func (g Gate) yaml() string {
 		parts = append(parts, "per_caller: {"+perCallerYAML(g.PerCaller)+"}")
 	}
 	parts = append(parts, g.holdYAML()...)
+	parts = append(parts, g.uploadYAML()...)
 	if refuse := g.refuseYAML(); refuse != "" {
 		parts = append(parts, "refuse: {"+refuse+"}")
 	}

@@ -77,6 +77,8 @@ func (r *gatesReader) gate(v value, name string, at Pos) {
 		{"per_caller", func(v value) { r.perCaller(v, &g.PerCaller) }},
 		{"hold", func(v value) { r.hold(v, &g) }},
 		{"streams", func(v value) { r.streams(v, &g) }},
+		{"acquire", func(v value) { r.acquire(v, &g.Upload) }},
+		{"upload", func(v value) { r.upload(v, &g.Upload) }},
 		{"refuse", func(v value) { r.refuse(v, &g.Refusal) }},
 	})
 	if _, ok := there["max_in_flight"]; !ok && v.Kind == yaml.MappingNode && !r.partial {

@@ -118,6 +118,8 @@ gates:
     max_waiting: 1
     pool: "5"
     hold: first_byte
+    acquire: {body: 256KiB}
+    upload: {min_rate: 2KiB, grace: 10s, max_time: 1m}
     streams: {slot: fixed-streams, max_life: 1h, max_idle: 5m}
     refuse:
       status: 429
@@ -125,7 +127,8 @@ gates:
       body: problem
   shut: {max_in_flight: closed, max_wait: "100ms"}
   fixed: {max_in_flight: 1048575, max_wait: 0, refuse: {retry_after: 10s, body: json}}
-  fixed-streams: {max_in_flight: 9, streams: release}
+  fixed-streams: {max_in_flight: 9, streams: release, acquire: body}
+intake: {max_bytes: 128MiB, read_ahead: 16KiB, discard: 1MiB, discard_time: 1s, discard_total: 512MiB}
 cluster:
   redis_file: testdata/redis.url
   tls: {ca_file: testdata/redis-ca.pem}
@@ -177,6 +180,15 @@ func TestEveryKey(t *testing.T) {
 	}
 	if g := c.Gate("reports"); g.Hold != forebay.HoldFirstByte || g.StreamsGate != "fixed-streams" || g.Streams != (forebay.Streams{MaxLife: time.Hour, MaxIdle: 5 * time.Minute}) {
 		t.Errorf("reports = %+v", g)
+	}
+	if u, want := c.Gate("reports").Upload, (forebay.Upload{BodyFirst: 256 << 10, MinRate: 2 << 10, Grace: 10 * time.Second, MaxTime: time.Minute}); u != want {
+		t.Errorf("the uploads of reports = %+v, want %+v", u, want)
+	}
+	if n := c.Gate("fixed-streams").Upload.BodyFirst; n != DefaultBodyFirst {
+		t.Errorf("acquire: body has the bound %d, want %d", n, DefaultBodyFirst)
+	}
+	if want := (Intake{128 << 20, 16 << 10, 1 << 20, time.Second, 512 << 20}); c.Intake != want {
+		t.Errorf("Intake = %+v, want %+v", c.Intake, want)
 	}
 	if g := c.Gate("fixed-streams"); g.StreamsGate != "" || g.Streams != (forebay.Streams{Release: true}) {
 		t.Errorf("fixed-streams = %+v", g)

@@ -93,6 +93,7 @@ func defaults() *Config {
 		Caller:       Caller{"X-Forwarded-For", DefaultIPv6Prefix},
 		RequestID:    RequestID{"X-Request-Id", TrustProxies},
 		Log:          Log{To: "stderr", Decisions: "refused", RemoteIP: "truncated"},
+		Intake:       Intake{64 << 20, 64 << 10, 64 << 20, 2 * time.Second, 1 << 30},
 		at:           map[string]Pos{},
 	}
 }

@@ -78,6 +78,8 @@ func TestReferenceExamples(t *testing.T) {
 			file = strings.Replace(small, "max_in_flight: 4", text, 1)
 		case k.Name == "gates.NAME.max_waiting":
 			file = strings.Replace(small, "4}", "4, max_wait: 5ms, "+text+"}", 1)
+		case k.Name == "gates.NAME.upload.grace":
+			file = strings.Replace(small, "4}", "4, upload: {min_rate: 1KiB, "+text+"}}", 1)
 		case k.Name == "gates.NAME.pool":
 			file = strings.Replace(small, "4}", "4, "+text+"}", 1) + "pools: {db: 20}\n"
 		case k.Name == "admin.token_file":

@@ -7,12 +7,13 @@ import (
 )
 
 const (
-	longest    = 24 * time.Hour // bounds every duration, as the library does
-	shortest   = time.Millisecond
-	maxUnits   = 1<<20 - 1 // what a gate can count
-	maxGates   = 1000      // each has metrics of its own
-	maxRoutes  = 2000      // each pair is compared when the file is read
-	maxPattern = 1024      // what takes long to read is no pattern
+	longest        = 24 * time.Hour // bounds every duration, as the library does
+	shortest       = time.Millisecond
+	maxDiscardTime = time.Minute // as the library does
+	maxUnits       = 1<<20 - 1   // what a gate can count
+	maxGates       = 1000        // each has metrics of its own
+	maxRoutes      = 2000        // each pair is compared when the file is read
+	maxPattern     = 1024        // what takes long to read is no pattern
 )
 
 // whole reads a file and then what its parts say about each other.
@@ -36,6 +37,7 @@ func (d *decoder) whole(root value) {
 		{"caller", d.caller},
 		{"request_id", d.requestID},
 		{"log", d.log},
+		{"intake", d.intake},
 		{"gates", gates.read},
 		{"cluster", shared.read},
 		{"routes", routes.read},

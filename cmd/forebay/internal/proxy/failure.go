@@ -47,10 +47,13 @@ func failed(_ http.ResponseWriter, r *http.Request, err error) {
 
 // blame says whose fault it was: the caller's, the request's, the upstream's.
 func (x *exchange) blame(err error) failure {
-	if x.left() {
+	broken := x.upload.broken()
+	switch {
+	case errors.Is(broken, os.ErrDeadlineExceeded): // net/http then says as well that it has left
+		return blameUpload(broken)
+	case x.left():
 		return failure{status: statusLeft, err: errLeft, outcome: forebay.OutcomeAborted}
-	}
-	if broken := x.upload.broken(); broken != nil {
+	case broken != nil:
 		return blameUpload(broken)
 	}
 	f := blameUpstream(err)

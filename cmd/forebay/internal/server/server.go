@@ -35,6 +35,7 @@ type Options struct {
 type Server struct {
 	opts    Options
 	log     *telemetry.Log
+	intake  *forebay.Intake // of all gates
 	metrics *telemetry.Metrics
 	started time.Time
 	state   atomic.Pointer[state]
@@ -68,8 +69,12 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	intake, err := forebay.NewIntake(cfg.Intake.Library(forebay.NewBytes(cfg.Intake.MaxBytes)))
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
 	s := &Server{
-		opts: o, log: log, metrics: telemetry.NewMetrics(log), started: time.Now(),
+		opts: o, log: log, intake: intake, metrics: telemetry.NewMetrics(log), started: time.Now(),
 		running: newCrowd(), overrides: map[string]*override{},
 	}
 	s.conns = newConns(s)

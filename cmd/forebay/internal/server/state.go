@@ -124,7 +124,7 @@ func (s *Server) newGate(sh *shared, c config.Gate) (*forebay.Gate, error) {
 func (s *Server) gateConfig(st *state, c config.Gate) forebay.Config {
 	fc := c.Config
 	fc.Streams.Gate = st.gate(c.StreamsGate)
-	fc.Track = true
+	fc.Track, fc.Intake = true, s.intake
 	fc.Observers = []forebay.Observer{s.log.Observer(), s.metrics.Gates}
 	return fc
 }
@@ -270,6 +270,7 @@ func checkFixed(old, now *config.Config) error {
 	fixed("admin", old.Admin.Address, now.Admin.Address)
 	fixed("timeouts.read_header", old.Timeouts.ReadHeader.String(), now.Timeouts.ReadHeader.String())
 	fixed("timeouts.idle", old.Timeouts.Idle.String(), now.Timeouts.Idle.String())
+	fixed("intake", old.Intake.String(), now.Intake.String())
 	if old.Cluster != nil && now.Cluster != nil {
 		problems = append(problems, checkCluster(old.Cluster, now)...)
 	}
