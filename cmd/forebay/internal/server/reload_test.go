@@ -188,6 +188,7 @@ func TestCF08ReloadIsAFreshStart(t *testing.T) {
 		"gates: {a: {max_in_flight: closed}, b: {max_in_flight: 3, max_wait: 1s, refuse: {status: 429, retry_after: 10s}}}\nroutes: [{match: /, gate: b}, {match: /a/, gates: [b, a]}, {match: /free, exempt: true}]\n",
 		"gates: {b: {max_in_flight: closed, max_wait: 2s}}\nroutes: [{match: GET /, gate: b}, {match: /, gate: b}, {match: GET /status, answer: health}]\n",
 		"gates: {b: {max_in_flight: 9, max_wait: 2s, max_waiting: 3}}\nroutes: [{match: /, gate: b}]\ntrusted_proxies: [127.0.0.1]\nrequest_id: {header: X-Trace, trust: everybody}\n",
+		"gates: {b: {max_in_flight: 9, streams: c}, c: {max_in_flight: 2}}\nroutes: [{match: /, gate: b}]\n",
 		fmt.Sprintf(twoGates, 4),
 	}
 	r := start(t, texts[0])
@@ -209,8 +210,12 @@ func picture(s *Server) string {
 	var b strings.Builder
 	for _, g := range s.Gates() {
 		c := g.Config()
-		c.Observers = nil
-		fmt.Fprintf(&b, "%+v in force %d\n", c, g.Stats().Capacity)
+		moved := ""
+		if c.Streams.Gate != nil {
+			moved = c.Streams.Gate.Name()
+		}
+		c.Observers, c.Intake, c.Streams.Gate = nil, nil, nil // an intake is never another after a reload
+		fmt.Fprintf(&b, "%+v streams to %q in force %d\n", c, moved, g.Stats().Capacity)
 	}
 	st := s.state.Load()
 	for _, target := range []string{"/", "/a/x", "/b/x", "/free", "/status", "/a/../b/x"} {
