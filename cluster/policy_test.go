@@ -217,7 +217,7 @@ func TestWithheld(t *testing.T) {
 		if m := cut.mode(); m != "closed" {
 			t.Errorf("mode %s once the share is over", m)
 		}
-		if n := r.during(5 * time.Second); n < 4000 {
+		if n := r.during(5 * time.Second); n < 3500 {
 			t.Errorf("%d calls in 5 s", n)
 		}
 		healed(r)
