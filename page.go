@@ -140,13 +140,14 @@ type body struct {
 // bodyPart is a text and what follows it.
 type bodyPart struct {
 	text string
-	open placeholder
+	open blank
 }
 
-type placeholder uint8
+// blank is what each refusal fills in for itself.
+type blank uint8
 
 const (
-	openNothing placeholder = iota
+	openNothing blank = iota
 	openRequestID
 	openRetryAfter
 )
@@ -216,9 +217,9 @@ func (f *Refusal) validateBody() (errs []error) {
 	if err != nil || !strings.Contains(media, "/") || !isFieldValue(f.ContentType) {
 		wrong("ContentType is %q; it must be a media type such as text/html; charset=utf-8", f.ContentType)
 	}
-	for _, name := range placeholdersIn(f.Body) {
-		if !strings.Contains(placeholders, name) {
-			wrong("Body has %s; what is filled in is %s", name, placeholders)
+	for _, name := range blanksIn(f.Body) {
+		if !strings.Contains(blanks, name) {
+			wrong("Body has %s; what is filled in is %s", name, blanks)
 			return errs
 		}
 	}
@@ -234,11 +235,11 @@ func (f *Refusal) validateBody() (errs []error) {
 	return errs
 }
 
-const placeholders = "{status} {title} {error} {reason} {gate} {request_id} {retry_after}"
+const blanks = "{status} {title} {error} {reason} {gate} {request_id} {retry_after}"
 
-// placeholdersIn returns what looks like a placeholder: a word of small letters in
+// blanksIn returns what looks like a blank: a word of small letters in
 // braces, which neither JSON nor a style sheet has.
-func placeholdersIn(template string) (names []string) {
+func blanksIn(template string) (names []string) {
 	for {
 		start := strings.IndexByte(template, '{')
 		if start < 0 {

@@ -62,7 +62,7 @@ func TestUnitAgreesWithProgram(t *testing.T) {
 		t.Error("a wrong configuration, exit code 2, must not be tried again and again")
 	}
 	help, err := exec.Command(program, "serve", "--help").CombinedOutput()
-	if err != nil || !strings.Contains(string(help), "-c, --config=FILE") {
+	if err != nil || !strings.Contains(string(help), "-c, --config=") {
 		t.Errorf("forebay serve --help: %v; ExecStart uses -c", err)
 	}
 	for name, port := range map[string]string{"forebay.socket": "8080", "forebay-admin.socket": "8081"} {

@@ -13,7 +13,7 @@ import (
 
 type checkCmd struct {
 	File    string  `arg:"" help:"The configuration."`
-	Route   *string `placeholder:"REQUEST" help:"Say what one request would meet: \"GET /reports/7\"."`
+	Route   *string `help:"Say what one request would meet: \"GET /reports/7\"."`
 	Offline bool    `help:"Ask no Redis: only what stands in the file."`
 	JSON    bool    `help:"As JSON."`
 }

@@ -15,7 +15,7 @@ import (
 type demoCmd struct {
 	Times  float64       `default:"5" help:"Load of the burst, in capacities of the shop. Default: ${default}."`
 	For    time.Duration `default:"10s" help:"Length of a burst. Default: ${default}."`
-	Data   string        `placeholder:"DIRECTORY" help:"Where the shop keeps its data. Default: the user's cache."`
+	Data   string        `help:"The directory in which the shop keeps its data. Default: the user's cache."`
 	Once   bool          `help:"End after the comparison instead of staying to be looked at."`
 	AsShop bool          `hidden:"" help:"Be the shop."`
 	Args   []string      `arg:"" optional:"" hidden:"" passthrough:""`

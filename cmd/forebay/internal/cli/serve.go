@@ -17,13 +17,13 @@ import (
 )
 
 type serveCmd struct {
-	Config      string `short:"c" placeholder:"FILE" help:"The configuration. Without one the flags below make a first gate."`
-	Upstream    string `placeholder:"URL" help:"What stands behind: http://127.0.0.1:8000, or unix:/run/app.sock."`
-	Listen      string `placeholder:"ADDRESS" help:"Where requests come in. Default: 127.0.0.1:8080."`
-	Admin       string `placeholder:"ADDRESS" help:"Where operators look. Default: 127.0.0.1:8081."`
-	MaxInFlight string `placeholder:"N" help:"How many requests run at once. A pool of 20 connections carries 12 to 16."`
-	MaxWait     string `placeholder:"DURATION" help:"How long a request waits for a slot: 100ms. Default: it is refused at once."`
-	MaxWaiting  string `placeholder:"N" help:"How many wait at most. Default: twice max-in-flight."`
+	Config      string `short:"c" help:"The configuration file. Without one the flags below make a first gate."`
+	Upstream    string `help:"The URL of what stands behind: http://127.0.0.1:8000, or unix:/run/app.sock."`
+	Listen      string `help:"The address at which requests come in. Default: 127.0.0.1:8080."`
+	Admin       string `help:"The address at which operators look. Default: 127.0.0.1:8081."`
+	MaxInFlight string `help:"How many requests run at once. A pool of 20 connections carries 12 to 16."`
+	MaxWait     string `help:"How long a request waits for a slot: 100ms. Default: it is refused at once."`
+	MaxWaiting  string `help:"How many wait at most. Default: twice max-in-flight."`
 }
 
 // Help is shown below the flags.

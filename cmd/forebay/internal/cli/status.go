@@ -15,8 +15,8 @@ import (
 )
 
 type statusCmd struct {
-	Admin     string        `default:"127.0.0.1:8081" placeholder:"ADDRESS" help:"The admin port of the running forebay. Default: ${default}."`
-	TokenFile string        `placeholder:"FILE" help:"The file with the admin token, if there is one."`
+	Admin     string        `default:"127.0.0.1:8081" help:"The address of the admin port of the running forebay. Default: ${default}."`
+	TokenFile string        `help:"The file with the admin token, if there is one."`
 	Timeout   time.Duration `default:"3s" help:"How long to wait for an answer. Default: ${default}."`
 	Cluster   bool          `help:"Show the gates whose limit is shared, and who shares it."`
 	JSON      bool          `help:"As JSON, as the admin port gives it."`
