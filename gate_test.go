@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -271,17 +272,17 @@ func TestNegativeCostPanics(t *testing.T) {
 
 func TestNoGoroutineAndNoTimerForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		before := runtime.NumGoroutine()
+		before := inThisBubble(t)
 		g := gateOf(t, Config{MaxInFlight: 1, MaxWait: time.Hour, MaxWaiting: 10, MaxHold: time.Hour})
 		l := take(t, g, 1)
-		if n := runtime.NumGoroutine(); n != before {
+		if n := inThisBubble(t); n != before {
 			t.Errorf("%d goroutines for a gate in use", n-before)
 		}
 		var line []*attempt
 		for range 10 {
 			line = append(line, queued(t, context.Background(), g, Call{}))
 		}
-		if n := runtime.NumGoroutine(); n != before+10 {
+		if n := inThisBubble(t); n != before+10 {
 			t.Errorf("%d goroutines for ten callers who wait", n-before)
 		}
 		for _, at := range line {
@@ -294,7 +295,7 @@ func TestNoGoroutineAndNoTimerForNobody(t *testing.T) {
 		}
 		l.Release()
 		synctest.Wait()
-		if n := runtime.NumGoroutine(); n != before {
+		if n := inThisBubble(t); n != before {
 			t.Errorf("%d goroutines are left", n-before)
 		}
 		if g.watch.set != nil {
@@ -302,6 +303,19 @@ func TestNoGoroutineAndNoTimerForNobody(t *testing.T) {
 		}
 		shows(t, g, "0/1, accepted 11")
 	})
+}
+
+// inThisBubble counts the goroutines of the caller's bubble by the heads of
+// their stacks. Those of other tests, which may still be ending, do not count.
+func inThisBubble(t *testing.T) int {
+	t.Helper()
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	own := regexp.MustCompile(`^goroutine \d+ \[.*(synctest bubble \d+)\]:`).FindSubmatch(stacks)
+	if own == nil {
+		t.Fatalf("no bubble in %.100q", stacks)
+	}
+	return len(regexp.MustCompile(`(?m)^goroutine \d+ \[.*`+string(own[1])+`\]:`).FindAll(stacks, -1))
 }
 
 // The race detector makes sync.Pool and friends allocate; nothing here uses any.
