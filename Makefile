@@ -69,7 +69,7 @@ staticcheck: ## Run staticcheck, pinned, in every module
 .PHONY: race
 race: ## Run all tests, examples, fuzz seeds and the lint under the race detector
 	@test -n "$(RACE)" || echo "== NO C COMPILER: the tests run without the race detector"
-	$(call each,$(GO) test $(RACE) -count=1 ./...)
+	$(GO) test $(RACE) -count=1 $(MODULES:%=%/...)
 
 .PHONY: e2e
 e2e: ## The real program, before and behind real servers where they are installed

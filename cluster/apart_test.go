@@ -46,6 +46,7 @@ func TestPartialCut(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprint(name, " ", away*time.Millisecond), func(t *testing.T) {
+				t.Parallel()
 				apart(t, cluster.Terms{Withhold: 10 * time.Second}, 4, func(r *rig) {
 					r.store.Drift([]float64{0.9, 1.1, 1}[i%3])
 					for _, in := range r.instances[:2] {

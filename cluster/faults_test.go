@@ -163,6 +163,7 @@ func TestFaults(t *testing.T) {
 	}
 	for nth, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
 			policies := []cluster.Terms{{}}
 			if f.parts {
 				policies = []cluster.Terms{{WhenAway: cluster.Closed}, {Withhold: 10 * time.Second}}

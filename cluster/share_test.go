@@ -23,6 +23,7 @@ func TestSharesBeginAndEndTogether(t *testing.T) {
 			"as it was": func(*forebaytest.Store) {}, "empty": (*forebaytest.Store).Restart,
 		} {
 			t.Run(fmt.Sprint(away, " ", name), func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					r := newRig(t, 7)
 					r.each, r.holds, r.pauses = 4, 22*time.Millisecond, 6*time.Millisecond
