@@ -82,9 +82,8 @@ func (t *TLS) Load() (tls.Certificate, error) { return tls.LoadX509KeyPair(t.Fil
 
 // Connections bounds those of clients.
 type Connections struct {
-	Max           int   // 0: as many as there are descriptors for
-	PerAddress    int   // 0: no bound
-	MinUploadRate int64 // bytes a second; 0: no minimum
+	Max        int // 0: as many as there are descriptors for
+	PerAddress int // 0: no bound
 }
 
 // Caller says how callers are told apart.

@@ -8,7 +8,6 @@ func (d *decoder) connections(v value) {
 	d.mapping(v, "connections", []key{
 		{"max", func(v value) { c.Max, _ = d.number(v, 1, maxUnits) }},
 		{"per_address", func(v value) { c.PerAddress, _ = d.number(v, 1, maxUnits) }},
-		{"min_upload_rate", func(v value) { c.MinUploadRate, _ = d.size(v, 1<<10, 1<<30) }},
 	})
 }
 
@@ -38,14 +37,5 @@ func (d *decoder) tls(v value) {
 			return
 		}
 		d.config.TLS = t
-	}
-}
-
-// paceUploads tells each gate how fast bodies have to come.
-func (d *decoder) paceUploads() {
-	for i := range d.config.Gates {
-		if u := &d.config.Gates[i].Upload; u.MinRate == 0 {
-			u.MinRate = d.config.Connections.MinUploadRate
-		}
 	}
 }

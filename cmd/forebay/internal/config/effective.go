@@ -79,9 +79,6 @@ func (c Connections) yaml() string {
 	if c.PerAddress > 0 {
 		parts = append(parts, fmt.Sprintf("per_address: %d", c.PerAddress))
 	}
-	if c.MinUploadRate > 0 {
-		parts = append(parts, "min_upload_rate: "+sizeText(c.MinUploadRate))
-	}
 	return strings.Join(parts, ", ")
 }
 

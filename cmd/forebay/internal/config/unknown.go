@@ -21,7 +21,7 @@ var otherWords = map[string]string{
 	"limit": "max_in_flight", "concurrency": "max_in_flight", "max_concurrent": "max_in_flight",
 	"max_concurrency": "max_in_flight", "max_inflight": "max_in_flight", "slots": "max_in_flight",
 	"queue": "max_waiting", "queue_size": "max_waiting", "max_queue": "max_waiting",
-	"rate": "min_rate", "wait": "max_wait", "queue_timeout": "max_wait", "wait_timeout": "max_wait", "patience": "max_wait",
+	"rate": "min_rate", "min_upload_rate": "min_rate", "wait": "max_wait", "queue_timeout": "max_wait", "wait_timeout": "max_wait", "patience": "max_wait",
 	"per_client": "per_caller", "per_ip": "per_caller", "limit_conn": "per_caller",
 	"path": "match", "pattern": "match", "route": "match", "limiter": "gate",
 	"backend": "upstream", "proxy_pass": "upstream", "target": "upstream",

@@ -53,7 +53,6 @@ func (d *decoder) whole(root value) {
 	}
 	gates.checkPools()
 	d.prefixCallers()
-	d.paceUploads()
 	gates.checkStreams()
 	shared.check()
 	routes.check(there["routes"])

@@ -251,14 +251,6 @@ func TestLeaversBehindABodyAreNoticed(t *testing.T) {
 	calls.want(1, 200)
 }
 
-// TestMinUploadRate: the gates have it.
-func TestMinUploadRate(t *testing.T) {
-	r := start(t, "connections: {min_upload_rate: 2KiB}\ngates: {a: {max_in_flight: 1}}\nroutes: [{match: /, gate: a}]\n")
-	if u := r.gateIs("a", 0, 0).Config().Upload; u.MinRate != 2048 {
-		t.Errorf("%+v", u)
-	}
-}
-
 // TestOP04DescriptorsRunOut: then one that asks for nothing goes, and the listener
 // says so to net/http, which waits.
 func TestOP04DescriptorsRunOut(t *testing.T) {
