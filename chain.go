@@ -36,10 +36,27 @@ func NewChain(gates ...*Gate) (*Chain, error) {
 			errs = append(errs, fmt.Errorf("forebay: gate %q is twice in the chain; name it once", g.name))
 		}
 	}
+	if by, to := streamsWithin(gates); to != nil {
+		errs = append(errs, fmt.Errorf("forebay: streams of gate %q are to move to gate %q, which is in the same chain; let them move to one that is not", by.name, to.name))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return &Chain{gates: slices.Clone(gates)}, nil
+}
+
+// streamsWithin finds a gate by which streams are to move to another one of the same
+// chain, where their request has a slot already.
+func streamsWithin(gates []*Gate) (by, to *Gate) {
+	for _, g := range gates {
+		if g == nil {
+			continue
+		}
+		if to := g.settings.Load().Streams.Gate; to != nil && slices.Contains(gates, to) {
+			return g, to
+		}
+	}
+	return nil, nil
 }
 
 // Acquire is [Gate.Acquire] for the whole chain. The lease stands for all of it:

@@ -3,15 +3,12 @@ package forebay
 import (
 	"bufio"
 	"context"
-	"errors"
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 )
-
-// errStreamOver is why the context of a stream ended.
-var errStreamOver = errors.New("forebay: the stream has lasted or idled too long")
 
 // stay is a request behind its gates whose answer is watched: because its slot may end
 // before the handler does, or after it, or because its body is still read ahead. It
@@ -38,6 +35,9 @@ func (s *stay) rulesOf(gates []*Gate) {
 	for _, g := range gates {
 		if c := g.settings.Load(); c.Hold != HoldHandler || c.Streams != (Streams{}) {
 			s.hold, s.streams = c.Hold, c.Streams
+			if slices.Contains(gates, s.streams.Gate) {
+				s.streams.Gate = nil // it would wait for its own slot
+			}
 			return
 		}
 	}
@@ -112,8 +112,8 @@ func (s *stay) streamBegins() error {
 	s.settle(moved)
 	if s.streams.limited() {
 		stop, c := s.stop, http.NewResponseController(s.w)
-		s.limits = newLimits(s.streams, func() {
-			stop(errStreamOver)
+		s.limits = newLimits(s.streams, func(why error) {
+			stop(why)
 			_ = c.SetWriteDeadline(longAgo) // ends a write that waits for a client which does not read
 		}, nil)
 	}
@@ -196,6 +196,6 @@ func (s *stay) handOver(conn net.Conn, rw *bufio.ReadWriter, early []byte) (net.
 	if s.streams.UntilClosed && s.lease.Live() {
 		lease, s.kept = s.lease, true
 	}
-	conn = newStreamConn(conn, s.streams, lease)
+	conn = newStreamConn(conn, s.streams, lease, s.stop)
 	return conn, through(conn, rw, early)
 }

@@ -3,6 +3,7 @@ package forebay
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,18 +54,26 @@ type Streams struct {
 	// Gate is where the stream takes a slot instead, for as long as it lasts. If that gate
 	// refuses it the client gets that gate's refusal, in place of the stream's first byte,
 	// the handler's context ends, and what it writes goes nowhere. It must be none of the
-	// gates that the request has passed, whose slot it holds meanwhile. Nil: none.
+	// gates that the request has passed, whose slot it holds meanwhile: chains and groups
+	// refuse that. Where it comes about all the same, by a path that can be read in several
+	// ways or by a later Reconfigure, the stream keeps the slots it has. Nil: none.
 	Gate *Gate
 	// UntilClosed keeps the slot of a connection that was taken over until the connection
 	// is closed, also when the handler has returned before.
 	UntilClosed bool
 	// MaxLife is how long a stream may last, and MaxIdle how long it may go without a byte
 	// in either direction (of an event stream: to the client). Then it is ended: the
-	// connection is closed, the context of an event stream ends. 0: no limit. (A client of
+	// request's context ends, with a cause that is [ErrStreamOver], and a connection that
+	// was taken over is closed. 0: no limit. (A client of
 	// HTTP/2 that reads nothing of its whole connection is ended by the server's
 	// http.HTTP2Config.WriteByteTimeout alone.)
 	MaxLife, MaxIdle time.Duration
 }
+
+// ErrStreamOver is why the context of a stream ended that has lasted or idled for as long
+// as [Streams] allows: errors.Is(context.Cause(ctx), ErrStreamOver). The cause itself says
+// which of the two.
+var ErrStreamOver = errors.New("forebay: the stream is over")
 
 func (s *Streams) validate() (errs []error) {
 	if s.Release && s.Gate != nil {
@@ -91,7 +100,7 @@ func (s *Streams) limited() bool { return s.MaxLife > 0 || s.MaxIdle > 0 }
 // the timer looks when it was last.
 type limits struct {
 	rules Streams
-	cut   func()
+	cut   func(why error)
 	after func() // nil: nothing
 	began time.Time
 	last  atomic.Int64 // since it began
@@ -102,7 +111,7 @@ type limits struct {
 
 // newLimits begins to watch. If it comes to it cut ends the stream, and after follows;
 // once stop has returned cut is not running and never will.
-func newLimits(rules Streams, cut, after func()) *limits {
+func newLimits(rules Streams, cut func(why error), after func()) *limits {
 	l := &limits{rules: rules, cut: cut, after: after, began: clock()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +140,8 @@ func (l *limits) look() {
 func (l *limits) lookLocked() (over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := l.left(clock().Sub(l.began))
+	lasted := clock().Sub(l.began)
+	left := l.left(lasted)
 	switch {
 	case l.timer == nil:
 		return false
@@ -140,8 +150,16 @@ func (l *limits) lookLocked() (over bool) {
 		return false
 	}
 	l.timer = nil
-	l.cut()
+	l.cut(l.why(lasted))
 	return true
+}
+
+// why says which rule ended a stream.
+func (l *limits) why(lasted time.Duration) error {
+	if l.rules.MaxLife > 0 && lasted >= l.rules.MaxLife {
+		return fmt.Errorf("%w: it has lasted for %v", ErrStreamOver, l.rules.MaxLife)
+	}
+	return fmt.Errorf("%w: nothing has come or gone for %v", ErrStreamOver, l.rules.MaxIdle)
 }
 
 // moved notes that bytes went in one direction or the other.
@@ -172,13 +190,17 @@ type streamConn struct {
 }
 
 // newStreamConn watches a connection. lease is given back when it is closed; the zero
-// lease is the handler's matter. A connection that is forgotten without being closed,
-// which its own finalizer closes, gives its slot back too.
-func newStreamConn(c net.Conn, rules Streams, lease Lease) *streamConn {
+// lease is the handler's matter. Where the rules end it stop is told first. A connection
+// that is forgotten without being closed, which its own finalizer closes, gives its slot
+// back too.
+func newStreamConn(c net.Conn, rules Streams, lease Lease, stop context.CancelCauseFunc) *streamConn {
 	end := sync.OnceFunc(lease.Release)
 	s := &streamConn{Conn: c, end: end}
 	if rules.limited() {
-		s.limits = newLimits(rules, func() { _ = c.Close() }, end)
+		s.limits = newLimits(rules, func(why error) {
+			stop(why)
+			_ = c.Close()
+		}, end)
 	}
 	runtime.AddCleanup(s, func(end func()) { end() }, end)
 	return s

@@ -437,9 +437,7 @@ func eventStreamEnds(t *testing.T, rules forebay.Streams, beats []time.Duration,
 			_ = http.NewResponseController(w).Flush()
 		}
 		<-r.Context().Done()
-		if cause := context.Cause(r.Context()); !strings.Contains(cause.Error(), "lasted or idled") {
-			t.Errorf("the context ended by %v", cause)
-		}
+		wantOver(t, r, rules, want)
 	})))
 	client := s.Client()
 	if http2 {
@@ -456,6 +454,19 @@ func eventStreamEnds(t *testing.T, rules forebay.Streams, beats []time.Duration,
 	}
 	synctest.Wait()
 	free(t, g)
+}
+
+// wantOver checks that a request's context says why its stream ended.
+func wantOver(t *testing.T, r *http.Request, rules forebay.Streams, at time.Duration) {
+	t.Helper()
+	why := fmt.Sprintf("nothing has come or gone for %v", rules.MaxIdle)
+	if rules.MaxLife == at {
+		why = fmt.Sprintf("it has lasted for %v", rules.MaxLife)
+	}
+	cause := context.Cause(r.Context())
+	if !errors.Is(cause, forebay.ErrStreamOver) || !strings.HasSuffix(cause.Error(), why) {
+		t.Errorf("the context ended by %v, want %q", cause, why)
+	}
 }
 
 // connectionEnds runs in a bubble.
@@ -479,6 +490,7 @@ func connectionEnds(t *testing.T, path string, rules forebay.Streams, beats []ti
 			beat(c)
 		}
 		_, _ = io.Copy(io.Discard, c)
+		wantOver(t, r, rules, want)
 	})))
 	c := s.Dial()
 	go func() {
@@ -660,4 +672,39 @@ func TestStreamMistakes(t *testing.T) {
 	if words := forebay.HoldHandler.String() + forebay.HoldFirstByte.String() + forebay.HoldUpstreamDone.String() + forebay.Hold(9).String(); words != "handlerfirst_byteupstream_doneunknown" {
 		t.Errorf("%q", words)
 	}
+}
+
+// Streams never move to a gate that their request has passed: chains and groups of such
+// gates are not made, and where a path names that gate by another reading the stream keeps
+// what it has.
+func TestStreamsNeverWaitForTheirOwnSlot(t *testing.T) {
+	sockets := newGate(t, forebay.Config{Name: "sockets", MaxInFlight: 1})
+	api := newGate(t, forebay.Config{Name: "api", MaxInFlight: 1, MaxWait: time.Hour, Streams: forebay.Streams{Gate: sockets}})
+	const want = `streams of gate "api" are to move to gate "sockets", which is in the same chain`
+	if _, err := forebay.NewChain(api, sockets); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a chain: %v, want %q", err, want)
+	}
+	both := []forebay.Route{{Match: "/", Gates: []*forebay.Gate{sockets, api}}}
+	if _, err := forebay.NewGroups(forebay.GroupsConfig{Routes: both}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a group: %v, want %q", err, want)
+	}
+	groups, err := forebay.NewGroups(forebay.GroupsConfig{Routes: []forebay.Route{
+		{Match: "/", Gates: []*forebay.Gate{api}}, {Match: "/ws", Gates: []*forebay.Gate{sockets}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := forebaytest.NewLoopback(t, groups.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path = "/ws"
+		streams(t)(w, r)
+	})))
+	c := s.Dial()
+	c.Send(strings.Replace(upgrade, "/ws", "//ws", 1)) // which some read as /ws
+	line := c.Line()
+	if line != "HTTP/1.1 101 Switching Protocols" || api.Stats().InUse != 1 || sockets.Stats().InUse != 1 {
+		t.Errorf("%q, with %d and %d slots; want both", line, api.Stats().InUse, sockets.Stats().InUse)
+	}
+	c.Hangup()
+	free(t, api)
+	free(t, sockets)
 }

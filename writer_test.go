@@ -170,7 +170,7 @@ func TestLeaseKnowsItsRule(t *testing.T) {
 
 // A limit that comes to its end as the stream does may find it stopped.
 func TestLimitsThatAreLate(t *testing.T) {
-	l := newLimits(Streams{MaxLife: time.Hour}, func() { t.Error("the stream was cut") }, func() { t.Error("and more") })
+	l := newLimits(Streams{MaxLife: time.Hour}, func(error) { t.Error("the stream was cut") }, func() { t.Error("and more") })
 	l.stop()
 	l.began = l.began.Add(-2 * time.Hour)
 	l.look()
