@@ -64,15 +64,14 @@ type Streams struct {
 	// MaxLife is how long a stream may last, and MaxIdle how long it may go without a byte
 	// in either direction (of an event stream: to the client). Then it is ended: the
 	// request's context ends, with a cause that is [ErrStreamOver], and a connection that
-	// was taken over is closed. 0: no limit. (A client of
-	// HTTP/2 that reads nothing of its whole connection is ended by the server's
-	// http.HTTP2Config.WriteByteTimeout alone.)
+	// was taken over is closed. 0: no limit. (A client of HTTP/2 that reads nothing of its
+	// whole connection is ended by the server's http.HTTP2Config.WriteByteTimeout alone.)
 	MaxLife, MaxIdle time.Duration
 }
 
-// ErrStreamOver is why the context of a stream ended that has lasted or idled for as long
-// as [Streams] allows: errors.Is(context.Cause(ctx), ErrStreamOver). The cause itself says
-// which of the two.
+// ErrStreamOver is why the context of a stream ended that has lasted or idled for as
+// long as [Streams] allows: errors.Is(context.Cause(ctx), ErrStreamOver). The cause
+// itself says which of the two.
 var ErrStreamOver = errors.New("forebay: the stream is over")
 
 func (s *Streams) validate() (errs []error) {

@@ -120,6 +120,9 @@ func (x *exchange) result() Result {
 	case x.refused() != nil:
 		r.Status, r.Outcome = x.refused().Decision().Status(), forebay.OutcomeIgnored
 	case x.ended():
+		if cause := context.Cause(x.request.Context()); errors.Is(cause, forebay.ErrStreamOver) {
+			r.Over = cause
+		}
 	case x.failure.status != 0:
 		r.Status, r.Err, r.Outcome = x.failure.status, x.failure.err, x.failure.outcome
 	case x.answer.err != nil || x.body.err != nil && x.left():
@@ -148,7 +151,8 @@ func (x *exchange) refused() *forebay.RejectedError {
 	return nil
 }
 
-// ended reports whether the gate's rules for streams have ended it, which is no fault.
+// ended reports whether one of us has ended it, which is no fault: the gate, by its rules
+// for streams.
 func (x *exchange) ended() bool {
 	return errors.Is(x.request.Context().Err(), context.Canceled) && !x.left()
 }

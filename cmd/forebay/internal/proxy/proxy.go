@@ -81,6 +81,9 @@ type Result struct {
 	// told to the client. Nil when the upstream's answer was handed back whole. That
 	// the caller left is no fault of anybody's, whatever Err says.
 	Err error
+	// Over is why the gate's rules for streams have ended it, by forebay.ErrStreamOver. Nil:
+	// they have not.
+	Over error
 	// Outcome is what a limiter should learn: OutcomeOverloaded of the upstream's own
 	// 429 and 503, and of a timeout; OutcomeAborted when the caller left;
 	// OutcomeIgnored when the upstream could not be reached or broke off, which says

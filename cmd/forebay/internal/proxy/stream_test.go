@@ -272,3 +272,55 @@ func TestUpstreamOfHTTP2Alone(t *testing.T) {
 		tr.CloseIdleConnections()
 	}
 }
+
+// TestUpgradeOfHTTP2: an upstream of HTTP/2 is asked for upgrades in HTTP/1.1, at the same
+// address. One that does not speak that is at fault, and nothing hangs.
+func TestUpgradeOfHTTP2(t *testing.T) {
+	noLeaks(t)
+	for _, both := range []bool{true, false} {
+		s := Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor == 2 {
+				_, _ = io.WriteString(w, "over HTTP/2")
+				return
+			}
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			line, _ := rw.ReadString('\n')
+			_, _ = io.WriteString(conn, line)
+		}), Timeouts{})
+		if !both {
+			s.Protocols = new(http.Protocols)
+			s.Protocols.SetUnencryptedHTTP2(true)
+		}
+		g := inFront(t, "h2c://"+serve(t, s), nil)
+		if _, body := g.get("GET", "/", nil); body != "over HTTP/2" {
+			t.Errorf("without an upgrade: %q", body)
+		}
+		g.result()
+		c := g.dial()
+		_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nping\n")
+		rd := bufio.NewReader(c)
+		res, err := http.ReadResponse(rd, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]int{true: http.StatusSwitchingProtocols, false: http.StatusBadGateway}[both]; res.StatusCode != want {
+			t.Errorf("an upgrade, of an upstream that speaks HTTP/1.1: %v: %s", both, res.Status)
+		}
+		if both {
+			if line, err := rd.ReadString('\n'); line != "ping\n" {
+				t.Errorf("%q, %v", line, err)
+			}
+		} else if res.Header.Get("Proxy-Status") == "" {
+			t.Error("nobody is named who is at fault")
+		}
+		_ = c.Close()
+		g.result()
+		g.noMore()
+	}
+}

@@ -25,7 +25,7 @@ const (
 // transports reach the upstream: HTTP/1.1 for everybody, HTTP/2 for gRPC.
 type transports struct {
 	http, grpc *http.Transport
-	only2      bool // HTTP/2 for everybody
+	only2      bool // HTTP/2 for everything but upgrades
 }
 
 func newTransports(c Config) *transports {
@@ -57,9 +57,11 @@ func newTransport(c Config) *http.Transport {
 }
 
 // RoundTrip sends one request. gRPC is told by its type: over HTTP/1.1 there is
-// none, and gRPC-Web is another protocol.
+// none, and gRPC-Web is another protocol. An upgrade, such as to WebSocket, exists in
+// HTTP/1.1 alone, so an upstream of HTTP/2 is asked for it in that; one that does not
+// speak it answers no HTTP, which is 502.
 func (t *transports) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.only2 {
+	if t.only2 && r.Header["Upgrade"] == nil {
 		return t.grpc.RoundTrip(r)
 	}
 	kind := r.Header.Get("Content-Type")
