@@ -121,7 +121,7 @@ func TestSL07ProgramStreamRules(t *testing.T) {
 
 // TestSL07ProgramStreamsEnd: with the connection to the upstream, and without blame.
 func TestSL07ProgramStreamsEnd(t *testing.T) {
-	for _, limit := range []string{"max_life", "max_idle"} {
+	for limit, why := range map[string]string{"max_life": "it has lasted for 100ms", "max_idle": "nothing has come or gone for 100ms"} {
 		r := start(t, fmt.Sprintf(streamGates, "{"+limit+": 100ms}"))
 		s := r.stream("/events")
 		s.first(t, "data: 1")
@@ -135,6 +135,11 @@ func TestSL07ProgramStreamsEnd(t *testing.T) {
 		}
 		r.gateIs("a", 0, 0)
 		eventually(t, "the backend is rid of them", func() bool { return r.backend.running.Load() == 0 })
+		eventually(t, "both are in the log, with the reason", func() bool {
+			text, _ := os.ReadFile(r.log)
+			return strings.Count(string(text), `"msg":"a stream was ended by the rules of its gate","request_id":"`) == 2 &&
+				strings.Count(string(text), why) == 2
+		})
 		r.silent()
 	}
 }

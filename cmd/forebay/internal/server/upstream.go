@@ -2,16 +2,20 @@ package server
 
 import (
 	"net/http"
+	"strings"
 
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/proxy"
 	"example.com/forebay/cmd/forebay/internal/telemetry"
 )
 
-// ended logs a request that was admitted and did not get its whole answer. Both
+// ended logs a request that was admitted and did not get its whole answer. All
 // kinds can come in storms, so each makes ten lines a second at most.
 func (s *Server) ended(r proxy.Result) {
 	switch {
+	case r.Over != nil && s.Config().Log.Decisions != telemetry.DecisionsOff:
+		s.log.Paced().Info("a stream was ended by the rules of its gate",
+			"request_id", idOf(r.Request), "why", strings.TrimPrefix(r.Over.Error(), forebay.ErrStreamOver.Error()+": "))
 	case r.Err == nil || r.Status == 0: // a panic is logged where it ends
 	case r.Status != forebay.StatusClientClosedRequest:
 		s.log.Paced().Warn("the upstream did not answer as it should", "status", r.Status,
