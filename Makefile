@@ -5,6 +5,7 @@ GO          ?= go
 DEMO        ?= --once --for 6s
 BENCH_GATE  ?= $(GO) run . gate
 BENCH_CLUSTER ?= $(GO) run . cluster --strict
+BENCH_PROXY ?= $(GO) run . proxy --strict
 FUZZTIME    ?= 60s
 SMOKETIME   ?= 3s
 MUTATE      ?=
@@ -126,6 +127,11 @@ bench-gate: ## Compare the gate with its peers and check the ratios (BENCH_GATE=
 .PHONY: bench-cluster
 bench-cluster: ## Compare clustered gates with their rivals on a real Redis; fail if a target is missed (BENCH_CLUSTER="go run . cluster --strict")
 	cd bench && $(BENCH_CLUSTER)
+
+.PHONY: bench-proxy
+bench-proxy: ## Compare the program with nginx, HAProxy and Caddy; fail if a target is missed (BENCH_PROXY="go run . proxy --strict")
+	@scripts/servers bench
+	cd bench && $(BENCH_PROXY)
 
 .PHONY: chaos
 chaos: ## Put one limit over several processes through everything that goes wrong, beside its rivals; write docs/cluster-faults.md

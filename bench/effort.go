@@ -22,6 +22,11 @@ type effort struct {
 	waitingRounds int           // of the section of those who wait
 	waiting       time.Duration // of one row of it
 	handovers     int           // of one row
+
+	// Of the proxies; each is of one row in one round.
+	proxyRequests, loneRequests, largeRequests int
+	collapseRounds                             int
+	collapse                                   time.Duration // of one load point, after its warm-up
 }
 
 var (
@@ -31,6 +36,7 @@ var (
 		expiring: 250 * time.Millisecond, wireRequests: 16_000,
 		loadRounds: 3, load: 9 * time.Second,
 		storeRounds: 5, crowded: 250 * time.Millisecond, waitingRounds: 1, waiting: 3 * time.Second, handovers: 80,
+		proxyRequests: 20_000, loneRequests: 1_500, largeRequests: 320, collapseRounds: 3, collapse: 2 * time.Second,
 	}
 	brief = effort{
 		name: "quick", loopRounds: 7, slice: 4 * time.Millisecond,
@@ -38,6 +44,7 @@ var (
 		expiring: 100 * time.Millisecond, wireRequests: 4_000,
 		loadRounds: 1, load: 4 * time.Second,
 		storeRounds: 3, crowded: 150 * time.Millisecond, waitingRounds: 1, waiting: 2 * time.Second, handovers: 40,
+		proxyRequests: 5_000, loneRequests: 500, largeRequests: 80, collapseRounds: 1, collapse: time.Second,
 	}
 	// tiny is for the tests, which look at the shape and not at the figures.
 	tiny = effort{
@@ -46,5 +53,6 @@ var (
 		expiring: 10 * time.Millisecond, wireRequests: 320,
 		loadRounds: 1, load: 200 * time.Millisecond,
 		storeRounds: 1, crowded: 30 * time.Millisecond, waitingRounds: 1, waiting: 100 * time.Millisecond, handovers: 3,
+		proxyRequests: 64, loneRequests: 5, largeRequests: 16, collapseRounds: 1, collapse: 50 * time.Millisecond,
 	}
 )

@@ -60,6 +60,9 @@ func (rep *report) write(out io.Writer) {
 	for _, text := range rep.suite.limits {
 		p.line("- " + text)
 	}
+	if rep.suite.appendix != nil {
+		rep.suite.appendix(p)
+	}
 }
 
 func (rep *report) writeHost(p *printer) {

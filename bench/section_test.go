@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary be the wire section's client, as the program is.
+// TestMain lets the test binary be the wire section's client and the proxies' upstream, as
+// the program is.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == clientCommand {
+	if len(os.Args) > 1 && (os.Args[1] == clientCommand || os.Args[1] == upstreamCommand) {
 		if err := run(os.Args[1:]); err != nil {
 			os.Exit(1)
 		}
@@ -33,6 +34,14 @@ func TestClusterSectionsAreWhole(t *testing.T) {
 	}
 	t.Cleanup(bench.end)
 	checkSuite(t, clusterSuite)
+}
+
+func TestProxySectionsAreWhole(t *testing.T) {
+	if err := missing(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(bench.end)
+	checkSuite(t, proxySuite)
 }
 
 func checkSuite(t *testing.T, s *suite) {

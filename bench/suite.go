@@ -30,6 +30,7 @@ type suite struct {
 	modules  []string                         // whose versions matter to the reader
 	work     func(effort) string              // says how much was measured
 	limits   []string                         // what a reader must not take the figures for
+	appendix func(*printer)                   // what follows; nil: nothing
 }
 
 // run measures every section, prints it, writes the document, and judges the
