@@ -23,7 +23,8 @@ type decoder struct {
 
 func (d *decoder) wrongAt(at Pos, what, remedy string) {
 	const longest = 400 // a message may hold what the file says, and that may be anything
-	d.problems = append(d.problems, Problem{d.file, at.Line, at.Col, clip(what, longest), clip(remedy, longest)})
+	line := func(s string) string { return strings.ReplaceAll(clip(s, longest), "\n", " ") }
+	d.problems = append(d.problems, Problem{d.file, at.Line, at.Col, line(what), line(remedy)})
 }
 
 func (d *decoder) wrong(n *yaml.Node, what, remedy string) { d.wrongAt(posOf(n), what, remedy) }
@@ -195,6 +196,7 @@ var mappingExamples = map[string]string{
 	"gates.NAME.streams":            "{slot: sockets, max_life: 1h, max_idle: 5m}",
 	"gates.NAME.refuse":             "{status: 503, retry_after: {min: 1s, max: 30s}, body: json}",
 	"gates.NAME.refuse.retry_after": "{min: 1s, max: 30s}, or a constant such as 10s",
+	"gates.NAME.refuse.cors":        "{origins: [https://shop.example]}",
 	"cluster":                       "{redis: redis://127.0.0.1:6379, gates: [reports]}",
 	"cluster.tls":                   "{ca_file: /etc/forebay/redis-ca.pem}, or {cert_file: PATH, key_file: PATH}",
 	"cluster.gates":                 "[reports], or {reports: {when_store_is_away: closed}}",

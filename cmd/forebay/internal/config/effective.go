@@ -137,6 +137,9 @@ func (g Gate) refuseYAML() string {
 	if g.Refusal.Problem {
 		parts = append(parts, "body: problem")
 	}
+	if len(g.Refusal.CORS.Origins) > 0 {
+		parts = append(parts, "cors: {"+corsYAML(g.Refusal.CORS)+"}")
+	}
 	return strings.Join(parts, ", ")
 }
 

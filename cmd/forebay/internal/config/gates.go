@@ -137,6 +137,7 @@ func (r *gatesReader) refuse(v value, f *forebay.Refusal) {
 			w, _ := r.word(v, "json", "problem")
 			f.Problem = w == "problem"
 		}},
+		{"cors", func(v value) { r.cors(v, &f.CORS) }},
 	})
 }
 

@@ -90,6 +90,11 @@ func TestReferenceExamples(t *testing.T) {
 			file = small + "log: {to: /x.log, " + text + "}\n"
 		case k.Name == "gates.NAME.per_caller.max_in_flight":
 			file = strings.Replace(small, "4}", "4, per_caller: {"+text+"}}", 1)
+		case level == "gates.NAME.refuse.cors":
+			file = strings.Replace(small, "4}", "4, refuse: {cors: {"+text+"}}}", 1)
+			if k.Name != "gates.NAME.refuse.cors.origins" {
+				file = strings.Replace(file, "cors: {", "cors: {origins: ["+exampleOrigin+"], ", 1)
+			}
 		case strings.HasPrefix(k.Name, "tls."):
 			continue // the files are not on this machine; TestTLS makes some
 		case k.Name == "pools.NAME":
