@@ -71,7 +71,7 @@ func idle(t testing.TB, in *forebay.Intake) {
 	t.Helper()
 	forebaytest.Eventually(t, "the intake is idle", func() bool {
 		st := in.Stats()
-		return st.Discarding == 0 && st.Bytes.Held == 0 && st.Promised == 0
+		return st.Discarding == 0 && st.Bytes.Held == 0 && st.Promised.Held == 0
 	})
 }
 
@@ -253,7 +253,7 @@ func TestRJ02DiscardingIsBoundedInTotal(t *testing.T) {
 				c.Send(sized(1 << 20))
 				c.Answer("POST")
 			}
-			forebaytest.Eventually(t, "three bodies are thrown away", func() bool { return in.Stats().Promised == 3<<20 })
+			forebaytest.Eventually(t, "three bodies are thrown away", func() bool { return in.Stats().Promised.Held == 3<<20 })
 			fourth := s.Dial()
 			fourth.Send(sized(300))
 			if a := fourth.Answer("POST"); a.StatusCode != 503 || !a.Close {

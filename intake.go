@@ -117,7 +117,7 @@ func (s *settings) intake() *Intake {
 type IntakeStats struct {
 	Bytes      BytesStats `json:"bytes"`      // memory
 	Discarding int64      `json:"discarding"` // connections whose body is being thrown away
-	Promised   int64      `json:"promised"`   // bytes that are to be taken in of them, against DiscardTotal
+	Promised   BytesStats `json:"promised"`   // what is to be taken in of them; the limit is DiscardTotal
 	Discarded  int64      `json:"discarded"`  // bytes thrown away so far
 	Cut        uint64     `json:"cut"`        // refused bodies whose end was not waited for: too long, too slow, too many
 	Slow       uint64     `json:"slow"`       // bodies that came too slowly, by the rules of [Upload]
@@ -126,7 +126,7 @@ type IntakeStats struct {
 // Stats returns what the intake holds and has done.
 func (in *Intake) Stats() IntakeStats {
 	return IntakeStats{
-		Bytes: in.config.Bytes.Stats(), Discarding: in.discarding.Load(), Promised: in.promise.Stats().Held,
+		Bytes: in.config.Bytes.Stats(), Discarding: in.discarding.Load(), Promised: in.promise.Stats(),
 		Discarded: in.discarded.Load(), Cut: in.cut.Load(), Slow: in.slow.Load(),
 	}
 }

@@ -32,6 +32,7 @@ func (bare) Resume()                                              {}
 func (bare) Draining() bool                                       { return false }
 func (bare) Away(string) string                                   { return "" }
 func (bare) Info() admin.Info                                     { return admin.Info{} }
+func (bare) Intake() forebay.IntakeStats                          { return forebay.IntakeStats{} }
 func (bare) SetOverride(string, int, time.Duration, string) error { return nil }
 func (bare) ClearOverride(string) error                           { return nil }
 func (bare) Overrides() []admin.Override                          { return nil }

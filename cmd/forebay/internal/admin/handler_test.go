@@ -34,7 +34,7 @@ func TestStatsShowWhatTheGatesDo(t *testing.T) {
 			t.Errorf("oldest_holder = %v", oldest)
 		}
 		all := decoded[programStats](t, ask(h, "GET /stats", ""), 200)
-		if len(all.Gates) != 2 || all.Gates[1].Name != "orders" || all.Program.Version != "v1.2.3" || all.Draining {
+		if len(all.Gates) != 2 || all.Gates[1].Name != "orders" || all.Program.Version != "v1.2.3" || all.Draining || all.Intake != p.Intake() {
 			t.Errorf("stats = %+v", all)
 		}
 		lease.Release()

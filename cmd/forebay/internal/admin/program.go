@@ -25,6 +25,8 @@ type Program interface {
 	Away(gate string) (why string)
 	// Info says what runs.
 	Info() Info
+	// Intake returns what is held and thrown away of requests that do not run.
+	Intake() forebay.IntakeStats
 	// SetOverride puts a limit in force in place of the configured one, 0 to close
 	// the gate: for d, or if d is 0 until it is cleared or the configuration is
 	// reloaded. One that is in force already is replaced. That of a gate in a cluster is

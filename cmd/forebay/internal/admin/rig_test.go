@@ -85,6 +85,10 @@ func (p *fakeProgram) Info() Info {
 	return Info{Version: "v1.2.3", ConfigPath: "forebay.yaml", ConfigHash: "ab12", LastReloadOK: true}
 }
 
+func (p *fakeProgram) Intake() forebay.IntakeStats {
+	return forebay.IntakeStats{Bytes: forebay.BytesStats{Limit: 64, Held: 7}, Slow: 3}
+}
+
 func (p *fakeProgram) Away(gate string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -63,16 +63,17 @@ func (a *admin) everyGateStats() []gateStats {
 
 // programStats is everything at a glance.
 type programStats struct {
-	Program   Info        `json:"program"`
-	Draining  bool        `json:"draining"`
-	Gates     []gateStats `json:"gates"`
-	Overrides []Override  `json:"overrides"`
+	Program   Info                `json:"program"`
+	Draining  bool                `json:"draining"`
+	Gates     []gateStats         `json:"gates"`
+	Intake    forebay.IntakeStats `json:"intake"`
+	Overrides []Override          `json:"overrides"`
 }
 
 func (a *admin) serveStats(w http.ResponseWriter, r *http.Request, _ string) {
 	all := programStats{
 		Program: a.program.Info(), Draining: a.program.Draining(),
-		Gates: []gateStats{}, Overrides: append([]Override{}, a.program.Overrides()...),
+		Gates: []gateStats{}, Intake: a.program.Intake(), Overrides: append([]Override{}, a.program.Overrides()...),
 	}
 	all.Gates = append(all.Gates, a.everyGateStats()...)
 	answer(w, r, http.StatusOK, all)

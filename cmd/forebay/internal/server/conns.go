@@ -16,9 +16,10 @@ import (
 	"example.com/forebay/cmd/forebay/internal/telemetry"
 )
 
-// conns are the connections to the data port. There is a bound for all of them, so that
-// descriptors are left for the upstream, the admin port, the log and the store, and one
-// for each address if the configuration has it.
+// conns are the connections to one port. To the data port there is a bound for all of
+// them, so that descriptors are left for the upstream, the admin port, the log and the
+// store, and one for each address if the configuration has it; to the admin port there
+// are few, so that who fills it takes nothing from the rest.
 //
 // Who holds a connection and asks for nothing loses it first: above the bound the one
 // goes that has waited longest for its first request, else the one that has been idle
@@ -26,6 +27,7 @@ import (
 type conns struct {
 	server *Server
 	files  int // descriptors that there may be; 0: nobody says
+	fixed  int // how many connections there may be, whatever the configuration says; 0: not fixed
 
 	mu      sync.Mutex // guards what follows
 	open    int
@@ -43,7 +45,7 @@ const (
 	refusedAddress
 )
 
-// conn is one connection to the data port, as the system knows it.
+// conn is one connection, as the system knows it.
 type conn struct {
 	net.Conn
 	conns    *conns
@@ -61,6 +63,17 @@ type conn struct {
 
 func newConns(s *Server) *conns {
 	return &conns{server: s, files: descriptors(), from: map[netip.Prefix]int{}}
+}
+
+// maxAdmin is how many connections to the admin port there may be. Half would do for two
+// people and a scraper, twice would be more than the descriptors that are spared for it.
+const maxAdmin = 50
+
+// newAdminConns returns the connections to the admin port.
+func newAdminConns(s *Server) *conns {
+	cs := newConns(s)
+	cs.fixed = maxAdmin
+	return cs
 }
 
 // listener returns l with the bounds.
@@ -91,7 +104,7 @@ func (b bounded) Accept() (net.Conn, error) {
 func (cs *conns) admit(raw net.Conn) net.Conn {
 	cfg := cs.server.Config()
 	c := &conn{Conn: raw, conns: cs, patience: cfg.Timeouts.Write}
-	if cfg.Connections.PerAddress > 0 && !proxy.Trusts(cfg.TrustedProxies, raw.RemoteAddr()) {
+	if cs.fixed == 0 && cfg.Connections.PerAddress > 0 && !proxy.Trusts(cfg.TrustedProxies, raw.RemoteAddr()) {
 		c.from = addressOf(raw.RemoteAddr(), cfg.Caller.IPv6Prefix)
 	}
 	cs.mu.Lock()
@@ -130,6 +143,9 @@ const spared = 100
 // many; of requests that pass no gate it is not known.
 func (cs *conns) max(cfg *config.Config) int {
 	const most, least = 1 << 20, 16
+	if cs.fixed > 0 {
+		return cs.fixed
+	}
 	room := most
 	if cs.files > 0 {
 		running := 0
@@ -200,6 +216,9 @@ func (cs *conns) turnAwayLocked(raw net.Conn, status string) {
 		cs.lingers++
 	}
 	cs.mu.Unlock()
+	if cs.fixed > 0 {
+		cs.server.log.Paced().Warn("a connection to the admin port was turned away: all are busy", "max", cs.fixed)
+	}
 	if !lingers {
 		_ = raw.Close()
 		return
@@ -212,7 +231,7 @@ func (cs *conns) turnAwayLocked(raw net.Conn, status string) {
 			cs.mu.Unlock()
 		}()
 		_ = raw.SetDeadline(time.Now().Add(lingerTime))
-		if cs.server.Config().TLS == nil { // else it would be no answer
+		if cs.fixed > 0 || cs.server.Config().TLS == nil { // else it would be no answer
 			_, _ = io.WriteString(raw, "HTTP/1.1 "+status+"\r\nRetry-After: 1\r\nCache-Control: no-store\r\nProxy-Status: forebay; error=connection_limit_reached\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		}
 		if half, ok := raw.(interface{ CloseWrite() error }); ok {

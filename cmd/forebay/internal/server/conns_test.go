@@ -123,6 +123,80 @@ func TestOP05BusyConnectionsAreKept(t *testing.T) {
 	}
 }
 
+// connectAdmin opens a connection to the admin port and sends a text.
+func (r *rig) connectAdmin(text string) net.Conn {
+	r.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.admin, "http://"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	_, _ = io.WriteString(conn, text)
+	return conn
+}
+
+// unsent is a request to the admin port whose body does not come.
+const unsent = "PUT /gates/a/max_in_flight HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+
+// TestAdminConnectionsAreBounded: whoever fills the admin port takes nothing from the data
+// port, and shuts out nobody by silence.
+func TestAdminConnectionsAreBounded(t *testing.T) {
+	r := start(t, "timeouts: {read_header: 1h}\ngates: {a: {max_in_flight: 9}}\nroutes: [{match: /, gate: a}]\n")
+	admins := func(n int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d connections to the admin port", n), func() bool { return r.admins.Counts().Open == n })
+	}
+	oldest := r.connectAdmin("")
+	admins(1)
+	for range 2 * maxAdmin {
+		r.connectAdmin("")
+	}
+	if !isOver(t, oldest) {
+		t.Error("the oldest silent connection is still there")
+	}
+	admins(maxAdmin)
+	if got := r.ask("GET", "/health", ""); got.status != 200 {
+		t.Errorf("beside silent connections: %+v", got)
+	}
+	r.client.CloseIdleConnections()
+	busy := make([]net.Conn, maxAdmin)
+	for i := range busy {
+		busy[i] = r.connectAdmin(unsent)
+	}
+	eventually(t, "all are busy", func() bool {
+		r.admins.mu.Lock()
+		defer r.admins.mu.Unlock()
+		return r.admins.open == maxAdmin && r.admins.silent.Len()+r.admins.idle.Len() == 0
+	})
+	if got, _ := io.ReadAll(r.connectAdmin("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")); !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
+		t.Errorf("one more: %q", got)
+	}
+	r.logged("a connection to the admin port was turned away", `"max":50`)
+	if got := r.get("/x"); got.status != 200 || r.conns.Counts().Open > 1 {
+		t.Errorf("the data port: %+v, %+v", got, r.conns.Counts())
+	}
+	for _, conn := range busy {
+		_ = conn.Close()
+	}
+	admins(0)
+	if got := r.ask("GET", "/health", ""); got.status != 200 {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// TestAdminRequestsAreSmall: a body that does not come is waited for no longer than a
+// header, and one connection has one request at a time.
+func TestAdminRequestsAreSmall(t *testing.T) {
+	r := start(t, "timeouts: {read_header: 300ms}\ngates: {a: {max_in_flight: 9}}\nroutes: [{match: /, gate: a}]\n")
+	if got, _ := io.ReadAll(r.connectAdmin(unsent)); !strings.HasPrefix(string(got), "HTTP/1.1 400 ") {
+		t.Errorf("a body that does not come: %q", got)
+	}
+	if got, _ := io.ReadAll(r.connectAdmin("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")); !strings.HasPrefix(string(got), "HTTP/1.1 4") {
+		t.Errorf("HTTP/2: %q", got)
+	}
+}
+
 // TestConnectionsPerAddress: one address has so many, idle or not, and a trusted proxy's
 // are not counted.
 func TestConnectionsPerAddress(t *testing.T) {

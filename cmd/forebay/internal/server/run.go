@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
@@ -57,6 +58,8 @@ func (s *Server) serve(requests context.Context, data, control net.Listener) *se
 		data:    proxy.Server(s, limits),
 		control: proxy.Server(s.AdminHandler(isLoopback(control)), limits),
 	}
+	asksLittle(run.control, t.ReadHeader)
+	run.control.ConnState = s.admins.note
 	waiting := new(fresh)
 	run.data.ConnState = func(c net.Conn, state http.ConnState) {
 		waiting.note(c, state)
@@ -70,7 +73,7 @@ func (s *Server) serve(requests context.Context, data, control net.Listener) *se
 	for _, x := range []struct {
 		srv *http.Server
 		l   net.Listener
-	}{{run.data, proxied{s.conns.listener(data), s}}, {run.control, control}} {
+	}{{run.data, proxied{s.conns.listener(data), s}}, {run.control, s.admins.listener(control)}} {
 		run.done.Go(func() {
 			if err := serveOn(x.srv, x.l); !errors.Is(err, http.ErrServerClosed) {
 				s.logger().Error("a listener has failed", "address", x.l.Addr().String(), "error", err.Error())
@@ -78,6 +81,15 @@ func (s *Server) serve(requests context.Context, data, control net.Listener) *se
 		})
 	}
 	return run
+}
+
+// asksLittle bounds what one connection to the admin port can take: requests there
+// are small, so all of one is there as soon as its header should be, and they come one
+// by one, not as the streams of HTTP/2.
+func asksLittle(admin *http.Server, readHeader time.Duration) {
+	admin.ReadTimeout = readHeader
+	admin.Protocols = new(http.Protocols)
+	admin.Protocols.SetHTTP1(true)
 }
 
 // serveOn serves until the server is closed.

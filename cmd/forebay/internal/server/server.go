@@ -41,8 +41,9 @@ type Server struct {
 	state   atomic.Pointer[state]
 	leaving atomic.Bool // on the way out
 
-	conns   *conns
-	running crowd // requests on the data port
+	conns   *conns // to the data port
+	admins  *conns // to the admin port
+	running crowd  // requests on the data port
 	health  *admin.Health
 
 	exit       context.Context // ends when everything has been drained
@@ -77,8 +78,9 @@ func New(o Options) (*Server, error) {
 		opts: o, log: log, intake: intake, metrics: telemetry.NewMetrics(log), started: time.Now(),
 		running: newCrowd(), overrides: map[string]*override{},
 	}
-	s.conns = newConns(s)
+	s.conns, s.admins = newConns(s), newAdminConns(s)
 	s.metrics.ShowConnections(s.conns.Counts)
+	s.metrics.ShowIntake(s.Intake)
 	s.exit, s.exits = context.WithCancel(context.Background())
 	st, err := s.build(cfg, nil)
 	if err == nil {
@@ -171,6 +173,9 @@ func (s *Server) Info() admin.Info {
 		LastReload: s.reload.at, LastReloadOK: s.reload.err == nil, Problems: s.reload.problems(),
 	}
 }
+
+// Intake returns what is held and thrown away of requests that do not run.
+func (s *Server) Intake() forebay.IntakeStats { return s.intake.Stats() }
 
 // gate returns the gate of that name in force.
 func (s *Server) gate(name string) (*forebay.Gate, error) {

@@ -2,11 +2,14 @@ package server
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+
+	"example.com/forebay"
 )
 
 const uploadGate = "gates: {a: {max_in_flight: 1%s}}\nroutes: [{match: /, gate: a}]\n"
@@ -69,6 +72,42 @@ func TestSL18ProgramEndsUploads(t *testing.T) {
 		eventually(t, "nothing is held, and it was counted", func() bool { st := r.intake.Stats(); return st.Bytes.Held == 0 && st.Slow == 1 })
 		if got := r.get("/x"); got.status != http.StatusOK {
 			t.Errorf("%s: afterwards: %d %s", rules, got.status, got.body)
+		}
+	}
+}
+
+// TestIntakeIsShown: what is held, of how much, and what was turned down, on the admin port
+// and to a scrape.
+func TestIntakeIsShown(t *testing.T) {
+	r := start(t, "intake: {max_bytes: 256KiB, discard_total: 1MiB, discard_time: 1m}\n"+fmt.Sprintf(uploadGate, ", acquire: {body: 200KiB}"))
+	const large = 200_000
+	r.upload(large, "half")
+	eventually(t, "it is held", func() bool { return r.Intake().Bytes.Held == large })
+	holder, _ := r.upload(large, "half") // for which there is no room: it comes in its slot
+	r.gateIs("a", 1, 0)
+	refused, rd := r.upload(1<<19, "half")
+	answered(t, rd, http.StatusServiceUnavailable)
+	var seen struct{ Intake forebay.IntakeStats }
+	eventually(t, "the rest of it is waited for", func() bool {
+		if err := json.Unmarshal([]byte(r.ask("GET", "/stats", "").body), &seen); err != nil {
+			t.Fatal(err)
+		}
+		return seen.Intake.Promised.Held > 0
+	})
+	if in := seen.Intake; in.Bytes.Held <= large || in.Bytes.Limit != 256<<10 || in.Bytes.Refused == 0 || in.Discarding != 1 || in.Promised.Held != 1<<19 || in.Promised.Limit != 1<<20 {
+		t.Errorf("/stats says %+v", in)
+	}
+	refused.Close()
+	holder.Close()
+	eventually(t, "the end is counted", func() bool { st := r.Intake(); return st.Cut == 1 && st.Discarding == 0 })
+	for metric, want := range map[string]string{
+		"forebay_intake_limit_bytes": "262144", "forebay_discard_limit_bytes": "1.048576e+06", "forebay_discarding": "0",
+		"forebay_discard_cut_total": "1", "forebay_slow_bodies_total": "0", "forebay_discard_promised_bytes": "0",
+		"forebay_intake_bytes": fmt.Sprint(r.Intake().Bytes.Held), "forebay_intake_refused_total": fmt.Sprint(r.Intake().Bytes.Refused),
+		"forebay_discarded_bytes_total": fmt.Sprint(r.Intake().Discarded),
+	} {
+		if got := r.scrape(metric); got != want {
+			t.Errorf("%s %s, want %s", metric, got, want)
 		}
 	}
 }

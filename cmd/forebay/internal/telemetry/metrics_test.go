@@ -32,6 +32,7 @@ func everySeries(t *testing.T) *Metrics {
 	l, _ := open(t, Options{})
 	m := NewMetrics(l)
 	m.ShowConnections(func() Connections { return Connections{Open: 3, Evicted: 1} })
+	m.ShowIntake(func() forebay.IntakeStats { return forebay.IntakeStats{} })
 	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 1, Track: true, Observers: []forebay.Observer{m.Gates, l.Observer()}})
 	if err != nil {
 		t.Fatal(err)
