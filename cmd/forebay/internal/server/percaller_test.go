@@ -82,6 +82,7 @@ func TestKR10BrowserOverOneConnection(t *testing.T) {
 		})
 	}
 	r.gateIs("a", 10, 90)
+	eventually(t, "ten run in the backend", func() bool { return r.backend.running.Load() == 10 })
 	r.letGo(100)
 	all.Wait()
 	if most := r.backend.most.Load(); most != 10 {
