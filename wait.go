@@ -3,6 +3,7 @@ package forebay
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"example.com/forebay/internal/admit"
@@ -21,13 +22,16 @@ type answer struct {
 // waiting is one call in line, and what wakes it.
 type waiting struct {
 	admit.Waiter
-	woken chan struct{}   // fresh for each wait: a pooled one would carry a testing/synctest bubble's into the world outside
+	woken chan struct{}   // fresh for each wait: a kept one would carry a testing/synctest bubble's into the world outside
 	gone  <-chan struct{} // the context's
 	lease Lease
 	keep  bool
 
 	caller *admit.Caller
 }
+
+// waitings are those whose waits are over: they are most of what a wait allocates.
+var waitings = sync.Pool{New: func() any { return new(waiting) }}
 
 // grantLocked gives the waiter its slot in the very step in which the machine
 // lets it in.
@@ -105,7 +109,8 @@ func (g *Gate) enter(ctx context.Context, s *settings, call *Call, a admit.Arriv
 		v = g.arriveLocked(now, &a, caller)
 	}
 	if v == admit.Queued {
-		w := &waiting{woken: make(chan struct{}, 1), gone: gone, keep: keep, caller: a.Caller}
+		w := waitings.Get().(*waiting)
+		*w = waiting{woken: make(chan struct{}, 1), gone: gone, keep: keep, caller: a.Caller}
 		w.Owner = w
 		g.machine.Join(now, a, &w.Waiter)
 		g.alarm.setLocked(g, now, w.Until())
@@ -148,7 +153,8 @@ func (g *Gate) grantLocked(cost int, keep bool) Lease {
 // exceptions: a grant whose caller has left meanwhile is handed on to the next in line,
 // and so is one whose slot was lent for a time that is over.
 func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time, in *inbound) answer {
-	switch in.await(g.settings.Load().intake(), w.woken, w.gone) {
+	end := in.await(g.settings.Load().intake(), w.woken, w.gone)
+	switch end {
 	case woken:
 		if w.gone != nil && ctx.Err() != nil {
 			g.leave(w, leaveVerdict(ctx))
@@ -162,10 +168,15 @@ func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time, in *inbo
 	case hungUp:
 		g.leave(w, admit.Canceled)
 	}
-	return answer{
+	ans := answer{
 		verdict: w.Verdict(), at: arrived.Add(w.Waited()), waited: w.Waited(),
 		gauge: w.Gauge(), lease: w.lease, caller: w.caller,
 	}
+	if end == woken { // or who wakes it is yet to come
+		*w = waiting{}
+		waitings.Put(w)
+	}
+	return ans
 }
 
 // leave takes a call whose caller has left out of the line, or hands on the slot
