@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"example.com/forebay/internal/admit"
 )
 
 // RetryAfter bounds the Retry-After of a gate's refusals, in whole seconds,
@@ -54,7 +56,7 @@ func (ra RetryAfter) validate() (errs []error) {
 }
 
 func (ra RetryAfter) bounds() (lo, hi int) {
-	lo, hi = wholeSeconds(ra.Min), wholeSeconds(ra.Max)
+	lo, hi = admit.WholeSeconds(ra.Min), admit.WholeSeconds(ra.Max)
 	if ra.Min == 0 {
 		lo = defaultRetryMin
 	}
@@ -68,19 +70,10 @@ func (ra RetryAfter) bounds() (lo, hi int) {
 // unknown). random returns a uniform number in [0, n).
 func (ra RetryAfter) seconds(ahead time.Duration, random func(n int) int) int {
 	if ra.Fixed > 0 {
-		return wholeSeconds(ra.Fixed)
+		return admit.WholeSeconds(ra.Fixed)
 	}
 	lo, hi := ra.bounds()
-	base := min(max(lo, wholeSeconds(ahead)), hi)
-	return min(base+random(max(2, base/2)+1), hi)
-}
-
-// wholeSeconds rounds up, to at least 1.
-func wholeSeconds(d time.Duration) int {
-	if d <= time.Second {
-		return 1
-	}
-	return int((d-1)/time.Second) + 1
+	return admit.RetryAfter(ahead, lo, hi, random)
 }
 
 // retryAfter returns what a refusal of the gate sends now.

@@ -18,6 +18,7 @@ var floors = []struct {
 	{"internal/lint", outside},
 	{"internal/admit", 0},
 	{"internal/feed", 0},
+	{"internal/simulate", 2}, // runs what the server runs, without the server
 	{"adaptive", 2},
 	{"cluster", 2},
 	{"forebaytest", 3},          // knows the interfaces that it checks: gate, limiter, store
