@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"example.com/forebay/internal/admit"
 )
 
 // PerCaller bounds how much of a gate one caller may have at once. A call above it waits
@@ -48,7 +50,7 @@ type PerCaller struct {
 
 const (
 	defaultIPv6Prefix = 64
-	defaultMaxCallers = 16384
+	defaultMaxCallers = admit.DefaultMaxCallers
 	maxCallerName     = 128 // of what is kept for as long as a call runs
 )
 

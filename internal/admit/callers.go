@@ -5,6 +5,11 @@ import (
 	"strings"
 )
 
+// DefaultMaxCallers is how many callers a gate tells apart if nobody says: a memory of a
+// few megabytes. With half of it a busy public API shares bounds more often, twice as
+// many cost twice the memory.
+const DefaultMaxCallers = 16384
+
 // Caller is one who has calls in a machine, or several who have to share a bound since
 // the machine knows too many already. It is known for as long as a call of it runs or
 // waits, and no longer: of who has none there is nothing to know.

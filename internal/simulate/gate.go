@@ -111,7 +111,7 @@ func (g *gate) release(c *call, p pass, o admit.Outcome) {
 
 // arrive puts an attempt to the gates of its route.
 func (s *sim) arrive(c *call) {
-	c.over, c.left, c.waited = false, false, 0
+	c.waited = 0
 	c.until, c.noWait = time.Time{}, false
 	if len(c.route.Gates) > 1 {
 		c.until, c.noWait = s.patience(c)
@@ -152,6 +152,9 @@ func (s *sim) pass(c *call) {
 // back unused.
 func (s *sim) refused(c *call, g *gate, v admit.Verdict) {
 	c.over = true
+	if s.told != nil {
+		s.told(c, v)
+	}
 	told := 0
 	if c.crowd.Retries.Honours && v != admit.Canceled {
 		ahead, _ := g.machine.Ahead()
@@ -181,6 +184,9 @@ func (g *gate) retryHi() int {
 
 // accepted counts a call that runs.
 func (s *sim) accepted(c *call) {
+	if s.told != nil {
+		s.told(c, admit.Granted)
+	}
 	c.crowd.tally.accepted(c)
 	s.points.waits.add(c.waited)
 	if len(c.passed) > 0 && s.counts(c.asked) {

@@ -166,6 +166,15 @@ func (b *resource) leave(c *call) {
 	b.plan()
 }
 
+// undone returns the seconds of work that a call still needs here.
+func (b *resource) undone(c *call) float64 {
+	if c.place < 0 {
+		return c.work[c.visit]
+	}
+	b.count()
+	return max(0, c.key-b.done)
+}
+
 // fill lets those in who wait for a server.
 func (b *resource) fill() {
 	for len(b.served) < b.servers && b.waiting.head != nil {

@@ -34,7 +34,7 @@ type ClientResult struct {
 	Accepted uint64            `json:"accepted"` // attempts that ran
 	Left     uint64            `json:"left"`     // attempts whose callers left while they ran
 	Refused  map[string]uint64 `json:"refused"`  // attempts, by decision
-	Latency  Spread            `json:"latency"`  // of attempts that were answered
+	Took     Spread            `json:"took"`     // from its start, of attempts that were answered
 	Waited   Spread            `json:"waited"`   // of attempts that ran
 	Told     Spread            `json:"told"`     // how long after they came others were refused
 }
@@ -100,7 +100,7 @@ type clientTally struct {
 	Calls, Answered, GivenUp, Attempts, Started uint64
 	Left                                        uint64
 	verdicts                                    [admit.Verdicts]uint64
-	latency, waited, told                       histogram
+	took, waited, told                          histogram
 }
 
 func (t *clientTally) accepted(c *call) {
@@ -112,7 +112,7 @@ func (t *clientTally) accepted(c *call) {
 
 func (t *clientTally) answered(c *call) {
 	if t.sim.counts(c.asked) {
-		t.latency.add(time.Duration(t.sim.now - c.asked))
+		t.took.add(time.Duration(t.sim.now - c.asked))
 	}
 	if t.sim.counts(c.born) {
 		t.Answered++
@@ -161,7 +161,7 @@ func (s *sim) result() *Result {
 		t := &w.tally
 		r.Clients = append(r.Clients, ClientResult{
 			w.Name, t.Calls, t.Answered, t.GivenUp, t.Attempts, t.Started, t.Left, named(t.verdicts),
-			t.latency.spread(), t.waited.spread(), t.told.spread(),
+			t.took.spread(), t.waited.spread(), t.told.spread(),
 		})
 		r.Calls, r.Answered, r.Attempts = r.Calls+t.Calls, r.Answered+t.Answered, r.Attempts+t.Attempts
 	}
@@ -172,6 +172,9 @@ func (s *sim) result() *Result {
 		r.Resources = append(r.Resources, b.result())
 	}
 	s.points.finish(r)
+	if s.worked > 0 {
+		r.Wasted = s.wasted / s.worked
+	}
 	if r.Ideal > 0 {
 		r.Goodput = float64(r.Answered) / r.Ideal
 	}

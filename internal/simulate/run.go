@@ -22,6 +22,10 @@ type sim struct {
 	calls     uint64
 	unused    []*call
 	points    points
+	worked    float64                        // seconds of work done, warm-up included
+	wasted    float64                        // of it, for callers who had left
+	told      func(c *call, v admit.Verdict) // every attempt's decision; nil outside tests
+	ended     func(c *call)                  // of every attempt that ran; nil outside tests
 }
 
 // instance is one program: the gates that it has, by name and in order.
@@ -196,6 +200,15 @@ func (s *sim) run(c *call) {
 // finish ends a call's work and gives its slots back. Who has left is not answered.
 func (s *sim) finish(c *call, o admit.Outcome) {
 	c.over = true
+	if s.ended != nil {
+		s.ended(c)
+	}
+	for _, w := range c.work {
+		s.worked += w
+		if c.left {
+			s.wasted += w
+		}
+	}
 	for i := len(c.passed) - 1; i >= 0; i-- {
 		p := c.passed[i]
 		p.gate.release(c, p, o)
@@ -221,6 +234,8 @@ func (s *sim) gone(c *call) {
 	heir := s.heir(c)
 	c.left, c.over = true, true
 	if c.crowd.Cancels {
+		c.work[c.visit] -= c.at.undone(c)
+		c.work = c.work[:c.visit+1]
 		c.at.leave(c)
 		s.finish(c, admit.Aborted)
 	}

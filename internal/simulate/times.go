@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Times is a distribution of times. Draw and Mean are in seconds.
+// Times is a distribution of times.
 type Times interface {
-	Draw(r *rand.Rand) float64
-	Mean() float64
+	Draw(r *rand.Rand) float64 // Draw draws one, in seconds.
+	Mean() float64             // Mean returns the mean, in seconds.
 }
 
 // Fixed is one time.

@@ -138,7 +138,7 @@ func (w *crowd) call() {
 
 // attempt sends a call, for the first time or again.
 func (w *crowd) attempt(c *call) {
-	c.asked, c.tries = w.sim.now, c.tries+1
+	c.asked, c.tries, c.over = w.sim.now, c.tries+1, false
 	c.leavesAt = never
 	if w.Deadline > 0 {
 		c.leavesAt = w.sim.now + instant(w.Deadline)

@@ -23,11 +23,12 @@ const (
 
 // commands are the verbs. The help of each ends with an example.
 type commands struct {
-	Serve   serveCmd   `cmd:"" help:"Stand in front of a backend."`
-	Check   checkCmd   `cmd:"" help:"Say what is wrong with a configuration, before it is used."`
-	Status  statusCmd  `cmd:"" help:"Show what the gates of a running forebay do."`
-	Demo    demoCmd    `cmd:"" help:"Watch a backend collapse without a gate, and stay up with one."`
-	Version versionCmd `cmd:"" help:"Say which version this is."`
+	Serve    serveCmd    `cmd:"" help:"Stand in front of a backend."`
+	Check    checkCmd    `cmd:"" help:"Say what is wrong with a configuration, before it is used."`
+	Status   statusCmd   `cmd:"" help:"Show what the gates of a running forebay do."`
+	Simulate simulateCmd `cmd:"" help:"Play a scenario in simulated time: what a limit would do."`
+	Demo     demoCmd     `cmd:"" help:"Watch a backend collapse without a gate, and stay up with one."`
+	Version  versionCmd  `cmd:"" help:"Say which version this is."`
 }
 
 // streams are where a verb writes.

@@ -18,8 +18,20 @@ type decoder struct {
 	problems Problems
 	flags    bool // no file: file is the flag
 	tab      bool // a line with one was reported
+	kind     *fileKind
 	partial  bool // a part of the file could not be read, so what seems to be missing may be there
 }
+
+// fileKind is one kind of files that the decoder reads.
+type fileKind struct {
+	reference *[]Key // every key there is
+	needs     string // at least
+}
+
+var (
+	configFile   = &fileKind{&reference, "upstream, gates and routes; see docs/config.md"}
+	scenarioFile = &fileKind{&scenarioKeys, "routes and clients; see docs/scenarios.md"}
+)
 
 func (d *decoder) wrongAt(at Pos, what, remedy string) {
 	const longest = 400 // a message may hold what the file says, and that may be anything
@@ -180,6 +192,17 @@ var mappingExamples = map[string]string{
 	"":                              "keys with values, such as upstream: http://127.0.0.1:8000",
 	"tls":                           "{cert_file: /etc/forebay/server.pem, key_file: /etc/forebay/server.key}",
 	"connections":                   "{per_address: 100}",
+	"scenario":                      "keys with values, such as clients: {shop: {route: orders, rate: 200}}",
+	"resources":                     "{db: {servers: 20}}",
+	"resources.NAME":                "{servers: 20}",
+	"routes":                        "{orders: {gate: orders, work: [{at: db, takes: 20ms}]}}",
+	"routes.NAME":                   "{gate: orders, work: [{at: db, takes: 20ms}]}",
+	"routes.NAME.work[]":            "{at: db, takes: 20ms}",
+	"clients":                       "{shop: {route: orders, rate: 200}}",
+	"clients.NAME":                  "{route: orders, rate: 200}",
+	"clients.NAME.retries":          "{max: 3, backoff: 100ms}",
+	"clients.NAME.bursts":           "{high: 1.75, low: 0.25, mean: 200ms}",
+	"takes":                         "a time such as 20ms, or {exponential: 20ms}",
 	"admin":                         "an address such as 127.0.0.1:8081, or {listen: ADDRESS, token_file: PATH}",
 	"timeouts":                      "{read_header: 5s, idle: 75s, upstream_response: 30s}",
 	"pools":                         "{db: 20}",

@@ -67,7 +67,7 @@ func HashOf(text []byte) string {
 }
 
 func newDecoder(path string) *decoder {
-	return &decoder{file: path, dir: filepath.Dir(path), config: defaults()}
+	return &decoder{file: path, dir: filepath.Dir(path), config: defaults(), kind: configFile}
 }
 
 // The defaults of what is not a matter of one gate. docs/config.md says why each.

@@ -12,22 +12,27 @@ import (
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
+	writeKeys(&b, reference, headings)
+	fmt.Fprintf(&b, referenceTail, Example, maxSize>>10, maxGates, maxRoutes, maxPattern)
+	return b.String()
+}
+
+// writeKeys writes what there is to say of keys, mapping by mapping.
+func writeKeys(b *strings.Builder, keys []Key, headings map[string]string) {
 	levels := []string{""}
-	for _, k := range reference {
+	for _, k := range keys {
 		if !slices.Contains(levels, k.level()) {
 			levels = append(levels, k.level())
 		}
 	}
 	for _, level := range levels {
-		fmt.Fprintf(&b, "\n## %s\n", headings[level])
-		for _, k := range reference {
+		fmt.Fprintf(b, "\n## %s\n", headings[level])
+		for _, k := range keys {
 			if k.level() == level {
 				b.WriteString(k.markdown())
 			}
 		}
 	}
-	fmt.Fprintf(&b, referenceTail, Example, maxSize>>10, maxGates, maxRoutes, maxPattern)
-	return b.String()
 }
 
 func (k Key) markdown() string {

@@ -24,8 +24,8 @@ func (k Key) level() string {
 func (k Key) last() string { return k.Name[strings.LastIndexByte(k.Name, '.')+1:] }
 
 // levelsOf returns the mappings that have a key of that name.
-func levelsOf(name string) (levels []string) {
-	for _, k := range reference {
+func levelsOf(keys []Key, name string) (levels []string) {
+	for _, k := range keys {
 		if k.last() == name && !slices.Contains(levels, placeOf(k)) {
 			levels = append(levels, placeOf(k))
 		}

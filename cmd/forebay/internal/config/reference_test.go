@@ -9,12 +9,16 @@ import (
 	"testing"
 )
 
-var referenceFile = filepath.Join("..", "..", "..", "..", "docs", "config.md")
+var docs = filepath.Join("..", "..", "..", "..", "docs")
 
-// TestReferenceIsUpToDate compares docs/config.md with what the code says; -update
-// rewrites it.
+// TestReferenceIsUpToDate compares docs/config.md and docs/scenarios.md with what the
+// code says; -update rewrites them.
 func TestReferenceIsUpToDate(t *testing.T) {
-	want := Reference()
+	upToDate(t, filepath.Join(docs, "config.md"), Reference())
+	upToDate(t, filepath.Join(docs, "scenarios.md"), ScenarioReference())
+}
+
+func upToDate(t *testing.T, referenceFile, want string) {
 	if *update {
 		if err := os.WriteFile(referenceFile, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

@@ -148,3 +148,36 @@ func plainDigits(s string) string {
 	}
 	return ""
 }
+
+var goodDecimal = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
+// decimal reads a number in plain digits, with a point or without.
+func (d *decoder) decimal(v value, least, most float64) (float64, bool) {
+	example := fmt.Sprintf("write a number from %v to %v, such as 1.5", least, most)
+	if !d.scalar(v, example) {
+		return least, false
+	}
+	f, err := strconv.ParseFloat(v.Value, 64)
+	if v.quoted() || !goodDecimal.MatchString(v.Value) || err != nil || f < least || f > most {
+		d.wrongValue(v, example, "is %s", describe(v.Node))
+		return least, false
+	}
+	return f, true
+}
+
+var goodPercent = regexp.MustCompile(`^([0-9]{1,3})%$`)
+
+// percent reads a part of the whole, 1% to 100%.
+func (d *decoder) percent(v value) (int, bool) {
+	const example = "write 1% to 100%, in whole ones"
+	if !d.scalar(v, example) {
+		return 0, false
+	}
+	if m := goodPercent.FindStringSubmatch(v.Value); m != nil {
+		if n, _ := strconv.Atoi(m[1]); n >= 1 && n <= 100 {
+			return n, true
+		}
+	}
+	d.wrongValue(v, example, "is %s", describe(v.Node))
+	return 0, false
+}

@@ -41,7 +41,7 @@ func (d *decoder) normalise(text []byte) (string, bool) {
 		found = found || content != "" && content != "---" && content != "..."
 	}
 	if !found {
-		d.wrongAt(start, "the file is empty", "it needs at least upstream, gates and routes; see docs/config.md")
+		d.wrongAt(start, "the file is empty", "it needs at least "+d.kind.needs)
 		return "", false
 	}
 	for _, n := range bad {

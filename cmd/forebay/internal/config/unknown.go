@@ -51,7 +51,7 @@ func (d *decoder) unknownKey(level, path, name string, keys []key) (what, remedy
 	if near := d.nearest(name, known); near != "" {
 		return what, fmt.Sprintf("did you mean %s?", near), near
 	}
-	if places := levelsOf(name); len(places) > 0 {
+	if places := levelsOf(*d.kind.reference, name); len(places) > 0 {
 		return what, fmt.Sprintf("%s belongs into %s", name, oneOf(places)), ""
 	}
 	return what, "the keys here are " + strings.Join(known, ", "), ""
