@@ -46,6 +46,7 @@ var places = map[string]string{
 	"gates.a.upload":             strings.Replace(small, "4}", "4, upload: {%s}}", 1),
 	"gates.a.streams":            strings.Replace(small, "4}", "4, streams: {%s}}", 1),
 	"gates.a.refuse":             strings.Replace(small, "4}", "4, refuse: {%s}}", 1),
+	"gates.a.refuse.body":        strings.Replace(small, "4}", "4, refuse: {body: {file: testdata/busy.json, %s}}}", 1),
 	"gates.a.refuse.retry_after": strings.Replace(small, "4}", "4, refuse: {retry_after: {%s}}}", 1),
 	"gates.a.refuse.cors":        strings.Replace(small, "4}", "4, refuse: {cors: {origins: [https://a.example], %s}}}", 1),
 	"cluster":                    small + "cluster: {redis: redis://127.0.0.1, gates: [a], %s}\n",

@@ -133,6 +133,7 @@ type Gate struct {
 	Closed         bool   // max_in_flight: closed
 	Pool           string // what its calls use up; empty: not said
 	StreamsGate    string // where streams take a slot instead; empty: as Streams says, whose Gate is nil here
+	RefusalFile    string // that Refusal.Body comes from; empty: a built-in one
 	Terms          *Terms // of its loan from the cluster; nil: the limit is this program's own
 	Pos            Pos    // of its name
 }

@@ -218,6 +218,8 @@ var mappingExamples = map[string]string{
 	"gates.NAME.upload":             "{min_rate: 1KiB, grace: 5s, max_time: 1m}",
 	"gates.NAME.streams":            "{slot: sockets, max_life: 1h, max_idle: 5m}",
 	"gates.NAME.refuse":             "{status: 503, retry_after: {min: 1s, max: 30s}, body: json}",
+	"gates.NAME.refuse.body":        "json, problem, or {file: busy.json, type: application/json}",
+	"gates.NAME.refuse.headers":     "{X-Served-By: forebay}",
 	"gates.NAME.refuse.retry_after": "{min: 1s, max: 30s}, or a constant such as 10s",
 	"gates.NAME.refuse.cors":        "{origins: [https://shop.example]}",
 	"cluster":                       "{redis: redis://127.0.0.1:6379, gates: [reports]}",

@@ -134,9 +134,7 @@ func (g Gate) refuseYAML() string {
 	case len(bounds) > 0:
 		parts = append(parts, "retry_after: {"+strings.Join(bounds, ", ")+"}")
 	}
-	if g.Refusal.Problem {
-		parts = append(parts, "body: problem")
-	}
+	parts = append(parts, g.refusalYAML()...)
 	if len(g.Refusal.CORS.Origins) > 0 {
 		parts = append(parts, "cors: {"+corsYAML(g.Refusal.CORS)+"}")
 	}

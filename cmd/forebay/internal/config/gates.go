@@ -79,7 +79,7 @@ func (r *gatesReader) gate(v value, name string, at Pos) {
 		{"streams", func(v value) { r.streams(v, &g) }},
 		{"acquire", func(v value) { r.acquire(v, &g.Upload) }},
 		{"upload", func(v value) { r.upload(v, &g.Upload) }},
-		{"refuse", func(v value) { r.refuse(v, &g.Refusal) }},
+		{"refuse", func(v value) { r.refuse(v, &g) }},
 	})
 	if _, ok := there["max_in_flight"]; !ok && v.Kind == yaml.MappingNode && !r.partial {
 		r.wrongAt(at, fmt.Sprintf("the gate %s has no max_in_flight, and no number is safe for a backend that is not known", shorten(name)), "write max_in_flight: NUMBER; a pool of 20 connections carries 12 to 16")
@@ -129,14 +129,14 @@ func (r *gatesReader) maxWaiting(v value, g *Gate) {
 }
 
 // refuse reads what a refusal looks like.
-func (r *gatesReader) refuse(v value, f *forebay.Refusal) {
+func (r *gatesReader) refuse(v value, g *Gate) {
+	f := &g.Refusal
 	r.mapping(v, "gates.NAME.refuse", []key{
 		{"status", func(v value) { f.Status, _ = r.number(v, 400, 599) }},
 		{"retry_after", func(v value) { r.retryAfter(v, &f.RetryAfter) }},
-		{"body", func(v value) {
-			w, _ := r.word(v, "json", "problem")
-			f.Problem = w == "problem"
-		}},
+		{"body", func(v value) { r.refusalBody(v, g) }},
+		{"headers", func(v value) { r.refusalHeaders(v, f) }},
+		{"hide", func(v value) { r.refusalHides(v, f) }},
 		{"cors", func(v value) { r.cors(v, &f.CORS) }},
 	})
 }

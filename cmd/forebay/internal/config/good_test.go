@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -124,7 +125,9 @@ gates:
     refuse:
       status: 429
       retry_after: {min: 2s, max: 1m}
-      body: problem
+      body: {file: testdata/busy.json, type: application/vnd.shop+json}
+      headers: {X-Served-By: forebay, x-queue: "orders, please"}
+      hide: [reason, gate]
       cors: {origins: ["https://shop.example", "http://localhost:3000"], credentials: true}
   shut: {max_in_flight: closed, max_wait: "100ms"}
   fixed: {max_in_flight: 1048575, max_wait: 0, refuse: {retry_after: 10s, body: json}}
@@ -175,7 +178,10 @@ func TestEveryKey(t *testing.T) {
 	if want := (Log{"/var/log/forebay.log", "off", "hashed", 1 << 30, 3}); c.Log != want {
 		t.Errorf("Log = %v, want %v", c.Log, want)
 	}
-	want := forebay.Refusal{Status: 429, RetryAfter: forebay.RetryAfter{Min: 2 * time.Second, Max: time.Minute}, Problem: true, CORS: forebay.CORS{Origins: []string{"https://shop.example", "http://localhost:3000"}, Credentials: true}}
+	want := forebay.Refusal{Status: 429, RetryAfter: forebay.RetryAfter{Min: 2 * time.Second, Max: time.Minute}, HideGate: true, HideReason: true,
+		Body:        "{\"exc_type\":\"TooManyConcurrentRequests\",\"message\":\"{title}\",\"retry_after\":{retry_after}}\n",
+		ContentType: "application/vnd.shop+json", Headers: http.Header{"X-Served-By": {"forebay"}, "X-Queue": {"orders, please"}},
+		CORS: forebay.CORS{Origins: []string{"https://shop.example", "http://localhost:3000"}, Credentials: true}}
 	if g := c.Gate("reports"); !reflect.DeepEqual(g.Refusal, want) || g.Pool != "5" || g.MaxWait != 1500*time.Millisecond {
 		t.Errorf("reports = %+v", g)
 	}

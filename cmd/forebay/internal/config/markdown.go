@@ -72,6 +72,7 @@ var headings = map[string]string{
 	"intake":                        "`intake`: what is taken in for requests that do not run",
 	"gates.NAME.streams":            "`streams`: what becomes of the slot of a stream",
 	"gates.NAME.refuse":             "`refuse`: what a refusal looks like",
+	"gates.NAME.refuse.body":        "`body`: a refusal in a shape of your own",
 	"gates.NAME.refuse.retry_after": "`retry_after`: when to come back",
 	"cluster":                       "`cluster`: limits that several programs share",
 	"cluster.tls":                   "`cluster.tls`: whom to trust on the way to Redis",

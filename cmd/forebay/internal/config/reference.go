@@ -42,7 +42,7 @@ func placeOf(k Key) string {
 
 // reference is every key there is, in the order of the documentation. NAME stands
 // for a name that the operator gives, [] for any place in a list.
-var reference = slices.Concat(programKeys, gateKeys, corsKeys, slotKeys, uploadKeys, clusterKeys, routeKeys)
+var reference = slices.Concat(programKeys, gateKeys, corsKeys, refusalKeys, slotKeys, uploadKeys, clusterKeys, routeKeys)
 
 var programKeys = []Key{
 	{"listen", "IP:PORT, :PORT, localhost:PORT or unix:/PATH; port 0 is any that is free", DefaultListen,
@@ -145,7 +145,7 @@ var gateKeys = []Key{
 	{"gates.NAME.refuse.retry_after.max", "whole seconds, 1s to 24h", "30s",
 		"callers come back while they still want the answer",
 		"Half: callers come back in the middle of long incidents. Twice: they stay away from a backend that has recovered.", "30s"},
-	{"gates.NAME.refuse.body", "json, or problem for application/problem+json whatever the caller accepts", "json",
+	{"gates.NAME.refuse.body", "json, problem for application/problem+json whatever the caller accepts, or a mapping that names a file", "json",
 		"it is the smaller one; who asks for problem+json gets it anyway", "", "json"},
 }
 

@@ -94,6 +94,8 @@ func TestReferenceExamples(t *testing.T) {
 			file = small + "log: {to: /x.log, " + text + "}\n"
 		case k.Name == "gates.NAME.per_caller.max_in_flight":
 			file = strings.Replace(small, "4}", "4, per_caller: {"+text+"}}", 1)
+		case k.Name == "gates.NAME.refuse.body.file":
+			file = strings.Replace(small, "4}", "4, refuse: {body: {"+text+"}}}", 1)
 		case level == "gates.NAME.refuse.cors":
 			file = strings.Replace(small, "4}", "4, refuse: {cors: {"+text+"}}}", 1)
 			if k.Name != "gates.NAME.refuse.cors.origins" {

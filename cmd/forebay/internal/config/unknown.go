@@ -10,10 +10,9 @@ import (
 // laterKeys come with later versions, and are refused by name: an operator who took
 // them from newer documentation learns that the version is wrong, not the spelling.
 var laterKeys = map[string][]string{
-	"":                  {"lanes"},
-	"gates.NAME":        {"max_bytes", "cost", "grpc"},
-	"gates.NAME.refuse": {"headers"},
-	"routes[]":          {"lane", "cost"},
+	"":           {"lanes"},
+	"gates.NAME": {"max_bytes", "cost"},
+	"routes[]":   {"lane", "cost"},
 }
 
 // otherWords are what other programs call our keys.
