@@ -31,8 +31,9 @@ const (
 // milliseconds, leaves the connection for the next request. Any other ends it, with
 // Connection: close in the answer; the handler then returns when the client has read the
 // answer and hung up, or has sent everything, or the intake's bounds are reached, or the
-// server is stopped by [http.Server.Shutdown], which never waits for this. Refusals are
-// written by it.
+// server is stopped by [http.Server.Shutdown], which never waits for this. Over HTTP/2 the
+// same holds for a stream of which the length is known: some clients lose the answer when
+// a reset follows it at once. Refusals are written by it.
 //
 // Headers are those that w has; Content-Length is set. Nothing of the body may be
 // read by the caller afterwards. To a HEAD no body is sent.
@@ -51,7 +52,9 @@ func (in *Intake) Answer(w http.ResponseWriter, r *http.Request, status int, bod
 		return
 	}
 	h := w.Header()
-	h["Connection"] = headerClose // also keeps net/http from reading on before it writes
+	if r.ProtoMajor == 1 {
+		h["Connection"] = headerClose // also keeps net/http from reading on before it writes
+	}
 	if r.Method != http.MethodHead {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
@@ -89,11 +92,14 @@ type rest struct {
 	over bool       // the server stops
 }
 
-// restOf returns what has to be seen to; nil: nothing, because there is no body on a
-// connection of its own, or nothing can be done about it.
+// restOf returns what has to be seen to; nil: nothing, because there is no body that
+// would be in the way, or nothing can be done about it.
 func (in *Intake) restOf(w http.ResponseWriter, r *http.Request) *rest {
-	if r.ProtoMajor != 1 || r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
+	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
 		return nil
+	}
+	if r.ProtoMajor != 1 && (r.ContentLength < 0 || expects(r)) {
+		return nil // a stream that may wait for the end of its answer, or for a 100
 	}
 	srv := inServer(r)
 	if srv == nil {
@@ -109,7 +115,9 @@ func (in *Intake) restOf(w http.ResponseWriter, r *http.Request) *rest {
 	if !f.readUntil(clock().Add(in.config.DiscardTime)) {
 		// Nothing can be bounded in time, so nothing is read. The answer goes out at least,
 		// and what follows of the body is not taken for a request.
-		w.Header()["Connection"] = headerClose
+		if r.ProtoMajor == 1 {
+			w.Header()["Connection"] = headerClose
+		}
 		f.end()
 		return nil
 	}
@@ -134,7 +142,7 @@ func expects(r *http.Request) bool {
 
 // comes reports whether the whole body is there, or comes within a moment.
 func (f *rest) comes() bool {
-	if f.asks || f.length > lookBytes {
+	if f.asks || f.length > lookBytes || f.r.ProtoMajor != 1 {
 		return false
 	}
 	if !f.own {

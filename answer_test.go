@@ -441,6 +441,71 @@ func TestRJ17StreamsByTheThousand(t *testing.T) {
 	f.Hangup()
 }
 
+// RJ-02 over HTTP/2: the answer is there before the body ends, and no reset is on its heels,
+// which some clients take for the end of both. A stream whose length nobody knows is reset
+// at once: its client may be waiting for the end of the answer.
+func TestRJ02StreamsAreNotResetAtOnce(t *testing.T) {
+	const length = 40_000
+	answer := func(t *testing.T, f *forebaytest.Frames, stream uint32) (last forebaytest.Frame) {
+		t.Helper()
+		frame, ok := f.Next()
+		for ok && frame.Stream != stream { // a piece of a body may have come too late for the stream before
+			frame, ok = f.Next()
+		}
+		if frame.Type != forebaytest.HeadersFrame || frame.Status != 503 || frame.Stream != stream {
+			t.Fatalf("the answer begins with %+v", frame)
+		}
+		frame, _ = f.Next()
+		if frame.Type != forebaytest.DataFrame || !strings.Contains(string(frame.Payload), "rejected_busy") {
+			t.Fatalf("it goes on with %+v", frame)
+		}
+		return frame
+	}
+	ends := func(t *testing.T, f *forebaytest.Frames) {
+		t.Helper()
+		if frame, _ := f.Next(); frame.Type != forebaytest.DataFrame || !frame.Ends || len(frame.Payload) > 0 {
+			t.Errorf("it ends with %+v", frame)
+		}
+	}
+	for name, c := range map[string]struct {
+		intake forebay.IntakeConfig
+		finish func(*forebaytest.Frames)
+		reset  bool // by the server
+	}{
+		"it is sent":      {forebay.IntakeConfig{DiscardTime: time.Minute}, func(f *forebaytest.Frames) { f.Data(1, true, strings.Repeat("x", length-4)) }, false},
+		"it stops":        {forebay.IntakeConfig{DiscardTime: 50 * time.Millisecond}, func(*forebaytest.Frames) {}, true},
+		"there is a lot":  {forebay.IntakeConfig{DiscardTime: time.Minute, DiscardTotal: 1}, func(*forebaytest.Frames) {}, true},
+		"the client left": {forebay.IntakeConfig{DiscardTime: time.Minute}, func(f *forebaytest.Frames) { f.ResetStream(1, 8) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, in := refusing(t, c.intake, nil)
+			f := s.DialHTTP2()
+			f.Open(1, false, "POST", "/", "content-length", fmt.Sprint(length))
+			f.Data(1, false, "half")
+			if answer(t, f, 1).Ends {
+				t.Error("it ends before the body")
+			}
+			c.finish(f)
+			if name != "the client left" {
+				ends(t, f)
+			}
+			if c.reset {
+				if frame, _ := f.Next(); frame.Type != forebaytest.ResetFrame || frame.Code != 0 {
+					t.Errorf("then came %+v", frame)
+				}
+			}
+			idle(t, in)
+			f.Open(3, false, "POST", "/") // of no known length
+			if frame := answer(t, f, 3); !frame.Ends {
+				t.Errorf("%+v does not end the answer", frame)
+			}
+			if frame, _ := f.Next(); frame.Type != forebaytest.ResetFrame || frame.Stream != 3 || frame.Code != 0 {
+				t.Errorf("then came %+v", frame)
+			}
+		})
+	}
+}
+
 // Within milliseconds, to the millisecond: at once where the body can never come in
 // time or must not be asked for, and after a look where it may.
 func TestRJ02RefusalIsOnItsWayWithinMilliseconds(t *testing.T) {

@@ -79,7 +79,7 @@ func (c *conn) gone() bool {
 // net/http's writer.
 func readUntil(w http.ResponseWriter, r *http.Request, t time.Time) error {
 	err := http.NewResponseController(w).SetReadDeadline(t)
-	if err != nil {
+	if err != nil && r.ProtoMajor == 1 { // else the connection is not one request's
 		if c := connOf(r); c != nil {
 			return c.SetReadDeadline(t)
 		}
