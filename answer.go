@@ -153,7 +153,7 @@ func (f *rest) comes() bool {
 		defer close(f.done)
 		f.read()
 	}()
-	look := time.NewTimer(lookTime)
+	look := time.NewTimer(f.intake.look)
 	defer look.Stop()
 	select {
 	case <-f.done:
@@ -167,7 +167,7 @@ func (f *rest) comes() bool {
 // answer is written: the end of the moment breaks the reading off. Wrappers that
 // remember that are read no further.
 func (f *rest) look() bool {
-	f.readUntil(clock().Add(lookTime))
+	f.readUntil(clock().Add(f.intake.look))
 	f.read()
 	if f.err == io.EOF {
 		return true

@@ -45,8 +45,20 @@ func newIntake(t testing.TB, c forebay.IntakeConfig) *forebay.Intake {
 // at its end whether anything is left over.
 func refusing(t *testing.T, c forebay.IntakeConfig, wrap func(http.Handler) http.Handler) (*forebaytest.Loopback, *forebay.Intake) {
 	t.Helper()
+	return refusingBy(t, newIntake(t, c), wrap)
+}
+
+// patient is refusing where every small body comes in time, however slow the machine is.
+func patient(t *testing.T, wrap func(http.Handler) http.Handler) (*forebaytest.Loopback, *forebay.Intake) {
+	t.Helper()
+	in := newIntake(t, forebay.IntakeConfig{})
+	in.LookFor(time.Hour)
+	return refusingBy(t, in, wrap)
+}
+
+func refusingBy(t *testing.T, in *forebay.Intake, wrap func(http.Handler) http.Handler) (*forebaytest.Loopback, *forebay.Intake) {
+	t.Helper()
 	forebaytest.CheckLeaks(t)
-	in := newIntake(t, c)
 	g := closedGate(t, forebay.Config{Intake: in})
 	h := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") }))
 	if wrap != nil {
@@ -86,7 +98,7 @@ func sized(n int, more ...string) string {
 
 // RJ-02: a body that has come leaves the connection for the next request.
 func TestRJ02ConnectionSurvivesASmallBody(t *testing.T) {
-	s, in := refusing(t, forebay.IntakeConfig{}, nil)
+	s, in := patient(t, nil)
 	for name, request := range map[string]string{
 		"with a length": sized(4) + "body",
 		"in chunks":     chunked + "4\r\nbody\r\n0\r\n\r\n",
@@ -114,7 +126,7 @@ func TestRJ02ConnectionSurvivesASmallBody(t *testing.T) {
 
 // In one packet with the next request, which is no part of the body.
 func TestRJ02PipelinedRequestsAreAllRefused(t *testing.T) {
-	s, _ := refusing(t, forebay.IntakeConfig{}, nil)
+	s, _ := patient(t, nil)
 	c := s.Dial()
 	c.Send(strings.Repeat(sized(4)+"body"+chunked+"4\r\nbody\r\n0\r\n\r\n", 20))
 	for i := range 40 {
@@ -347,7 +359,8 @@ func TestRJ02RefusalArrivesBehindMiddleware(t *testing.T) {
 	for name, wrap := range map[string]func(http.Handler) http.Handler{"wraps the body": wrapsBody, "limits the body": limits} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := refusing(t, forebay.IntakeConfig{DiscardTime: 50 * time.Millisecond}, wrap)
-			kept := s.Dial()
+			waits, _ := patient(t, wrap)
+			kept := waits.Dial()
 			for range 3 {
 				kept.Send(sized(4) + "body")
 				if a := kept.Answer("POST"); a.StatusCode != 503 || a.Close {
@@ -384,12 +397,15 @@ func TestRJ02RefusalArrivesThroughAHidingWriter(t *testing.T) {
 
 // HEAD has no body, whatever it brought.
 func TestRJ13HeadWithABody(t *testing.T) {
-	s, _ := refusing(t, forebay.IntakeConfig{DiscardTime: 20 * time.Millisecond}, nil)
-	c := s.Dial()
+	waits, _ := patient(t, nil)
+	c := waits.Dial()
 	c.Send(strings.Replace(sized(4), "POST", "HEAD", 1) + "body")
 	if a := c.Answer("HEAD"); a.StatusCode != 503 || a.Close {
 		t.Errorf("%d, close %v", a.StatusCode, a.Close)
 	}
+	c.Hangup()
+	s, _ := refusing(t, forebay.IntakeConfig{DiscardTime: 20 * time.Millisecond}, nil)
+	c = s.Dial()
 	c.Send(strings.Replace(sized(4), "POST", "HEAD", 1))
 	if a := c.Answer("HEAD"); a.StatusCode != 503 || !a.Close {
 		t.Errorf("%d, close %v", a.StatusCode, a.Close)

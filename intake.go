@@ -19,6 +19,7 @@ type Intake struct {
 	config  IntakeConfig
 	promise *Bytes // of DiscardTotal
 	servers stopping
+	look    time.Duration // lookTime
 
 	discarding atomic.Int64
 	discarded  atomic.Int64
@@ -75,7 +76,7 @@ func newIntake(c IntakeConfig) *Intake {
 	c.Discard = orElse(c.Discard, defaultDiscard)
 	c.DiscardTime = orElse(c.DiscardTime, defaultDiscardTime)
 	c.DiscardTotal = orElse(c.DiscardTotal, defaultDiscardTotal)
-	return &Intake{config: c, promise: NewBytes(c.DiscardTotal)}
+	return &Intake{config: c, promise: NewBytes(c.DiscardTotal), look: lookTime}
 }
 
 func orElse[T comparable](v, otherwise T) T {
