@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"time"
 )
 
 // answer is the client's writer, watched.
@@ -38,15 +39,37 @@ func (a *answer) WriteHeader(status int) {
 
 // Write writes a piece of the body.
 func (a *answer) Write(p []byte) (int, error) {
-	if t := a.exchange.handler.config.WriteTimeout; t > 0 && a.exchange.request.ProtoMajor == 2 {
-		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(clock().Add(t)) // of this stream alone
-	}
+	a.hurry()
 	n, err := a.ResponseWriter.Write(p)
+	a.takeTime()
 	a.bytes += int64(n)
 	if err != nil {
 		a.err = err
 	}
 	return n, err
+}
+
+// FlushError sends what was written.
+func (a *answer) FlushError() error {
+	a.hurry()
+	defer a.takeTime()
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// hurry bounds how long a client of HTTP/2 may take in nothing: of its stream alone, since
+// its connection can be in order. That of HTTP/1 is bounded by who writes to it.
+func (a *answer) hurry() {
+	if t := a.exchange.handler.config.WriteTimeout; t > 0 && a.exchange.request.ProtoMajor == 2 {
+		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(clock().Add(t))
+	}
+}
+
+// takeTime takes the bound back: it would end the stream also while there is nothing to
+// write.
+func (a *answer) takeTime() {
+	if a.exchange.handler.config.WriteTimeout > 0 && a.exchange.request.ProtoMajor == 2 {
+		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Time{})
+	}
 }
 
 // Hijack takes the connection over for an upgrade.

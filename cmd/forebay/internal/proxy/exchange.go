@@ -94,6 +94,7 @@ func answered(res *http.Response) error {
 
 // finish ends the exchange and reports it. Of a panic nothing is recovered here.
 func (x *exchange) finish() {
+	x.answer.hurry() // what is still in its buffers goes out behind the handler
 	x.upload.shut()
 	x.tunnel.shut()
 	x.end(nil)

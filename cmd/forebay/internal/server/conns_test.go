@@ -277,6 +277,34 @@ func TestSL11SlowReaders(t *testing.T) {
 	}
 }
 
+// TestQuietStreamsAreKept: who has nothing to read for longer than he may take in nothing
+// is not to blame.
+func TestQuietStreamsAreKept(t *testing.T) {
+	r := start(t, "timeouts: {write: 1s}\ngates: {a: {max_in_flight: 2}}\nroutes: [{match: /, gate: a}]\n")
+	for _, http2 := range []bool{false, true} {
+		tr := &http.Transport{Protocols: new(http.Protocols)}
+		tr.Protocols.SetHTTP1(!http2)
+		tr.Protocols.SetUnencryptedHTTP2(http2)
+		defer tr.CloseIdleConnections()
+		res, err := tr.RoundTrip(mustRequest(r.data + "/events"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		rd := bufio.NewReader(res.Body)
+		if line, err := rd.ReadString('\n'); line != "data: 1\n" || err != nil {
+			t.Errorf("HTTP/2 %v: %q, %v", http2, line, err)
+		}
+		<-time.After(1500 * time.Millisecond)
+		r.letGo(1)
+		if _, err := io.ReadAll(rd); err != nil {
+			t.Errorf("HTTP/2 %v: then came %v", http2, err)
+		}
+	}
+	r.gateIs("a", 0, 0)
+	r.silent()
+}
+
 // TestPatientReadersAreServed: who reads slowly, but reads, gets everything.
 func TestPatientReadersAreServed(t *testing.T) {
 	r := start(t, "timeouts: {write: 2s}\ngates: {a: {max_in_flight: 2}}\nroutes: [{match: /, gate: a}]\n")
