@@ -43,7 +43,7 @@ burst: ## The library alone under a burst, in one process
 	$(GO) run ./examples/burst
 
 .PHONY: test
-test: setup format vet staticcheck race alone e2e demo chaos-short cover smoke mutate-core ## Run what CI runs: all of check but cross, real servers, demo, faults, coverage, fuzz smoke, mutants of the core
+test: setup format vet staticcheck race faults alone e2e demo chaos-short cover smoke mutate-core ## Run what CI runs: all of check but cross, real servers, demo, faults, coverage, fuzz smoke, mutants of the core
 	@echo "== all good"
 
 .PHONY: check
@@ -71,6 +71,10 @@ staticcheck: ## Run staticcheck, pinned, in every module
 race: ## Run all tests, examples, fuzz seeds and the lint under the race detector
 	@test -n "$(RACE)" || echo "== NO C COMPILER: the tests run without the race detector"
 	$(GO) test $(RACE) -count=1 $(MODULES:%=%/...)
+
+.PHONY: faults
+faults: ## All simulated faults of clustered gates, of which race runs a third
+	$(GO) test -count=1 ./cluster
 
 .PHONY: e2e
 e2e: ## The real program, before and behind real servers where they are installed

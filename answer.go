@@ -31,9 +31,9 @@ const (
 // milliseconds, leaves the connection for the next request. Any other ends it, with
 // Connection: close in the answer; the handler then returns when the client has read the
 // answer and hung up, or has sent everything, or the intake's bounds are reached, or the
-// server is stopped by [http.Server.Shutdown], which never waits for this. Over HTTP/2 the
-// same holds for a stream of which the length is known: some clients lose the answer when
-// a reset follows it at once. Refusals are written by it.
+// server is stopped by [http.Server.Shutdown], which never waits for this. Over HTTP/2
+// the same holds for a stream of which the length is known: some clients lose the answer
+// when a reset follows it at once. Refusals are written by it.
 //
 // Headers are those that w has; Content-Length is set. Nothing of the body may be
 // read by the caller afterwards. To a HEAD no body is sent.

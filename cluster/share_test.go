@@ -18,6 +18,9 @@ import (
 // has not, never are too many together.
 func TestSharesBeginAndEndTogether(t *testing.T) {
 	step := 230 * time.Millisecond / time.Duration(*seeds)
+	if underRace {
+		step *= 3
+	}
 	for away := 1500 * time.Millisecond; away < 3600*time.Millisecond; away += step {
 		for name, back := range map[string]func(*forebaytest.Store){
 			"as it was": func(*forebaytest.Store) {}, "empty": (*forebaytest.Store).Restart,
