@@ -52,7 +52,7 @@ func (c *checks) after(b before, l *Ledger, r *Request, reply *Reply) string {
 // sums: what is kept of all together is what the members have.
 func sums(l *Ledger) string {
 	var held, inUse, waiting, queued, withheld, shares int
-	low, high := 0, 0
+	low := 0
 	for i, name := range l.names {
 		m := l.members[name]
 		if m == nil {
@@ -71,17 +71,17 @@ func sums(l *Ledger) string {
 			return name + " is overdue"
 		}
 		if i == 0 {
-			low, high = m.limit, m.limit
+			low = m.limit
 		}
 		held, inUse, waiting, queued = held+m.held(), inUse+m.inUse, waiting+m.waiting, queued+m.queued
 		withheld += l.reserved(m)
 		if m.withhold > 0 {
 			shares += m.share
 		}
-		low, high = min(low, m.limit), max(high, m.limit)
+		low = min(low, m.limit)
 	}
-	if len(l.names) > 0 && (low != l.low || high != l.high) {
-		return fmt.Sprintf("limits are from %d to %d, not %d to %d", low, high, l.low, l.high)
+	if len(l.names) > 0 && low != l.low {
+		return fmt.Sprintf("the lowest limit is %d, not %d", low, l.low)
 	}
 	if len(l.names) != len(l.members) || held != l.held || inUse != l.inUse || waiting != l.waiting ||
 		queued != l.line.queued || withheld != l.withheld || shares != l.shares {

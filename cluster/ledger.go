@@ -17,9 +17,9 @@ type Ledger struct {
 	cold        cold
 	renewed     int64 // by the server's clock: when the key's life was last renewed
 
-	override  override
-	limit     int // in force
-	low, high int // of those that instances are configured with
+	override override
+	limit    int // in force
+	low      int // the lowest that an instance is configured with
 
 	held, inUse, waiting int // over all instances
 	withheld             int // what is kept free for the shares of instances that are missed
@@ -115,7 +115,7 @@ func (s *step) reply() Reply {
 		Held: s.held, InUse: s.inUse, Waiting: s.waiting, Instances: len(s.names),
 		Share: s.share, Clock: s.elapsed(),
 		Learning: fromMillis(max(0, s.learn-s.clock)), Contended: s.contended(),
-		Reclaimed: s.reclaimed, LostTotal: s.lostTotal, Configured: s.low, Differ: s.low != s.high,
+		Reclaimed: s.reclaimed, LostTotal: s.lostTotal,
 	}
 	m := s.m
 	if m == nil || !s.newer {

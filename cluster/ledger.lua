@@ -41,8 +41,8 @@ local giveUp = floor(lease * 8 / 5)
 -- SHARES are those of all whose share is withheld once they are missed, DOUBT is when
 -- somebody may be missed next.
 local LAYOUT, EPOCH, IDENTITY, LEARN, COLD, RENEWED, VERSION, OVERRIDE, UNTIL = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local LIMIT, LOW, HIGH, MEMBERS, WITHHELD, NEAREST, RECLAIMED, LOST = 10, 11, 12, 13, 14, 15, 16, 17
-local ORIGIN, SHARES, DOUBT = 18, 19, 20
+local LIMIT, LOW, MEMBERS, WITHHELD, NEAREST, RECLAIMED, LOST = 10, 11, 12, 13, 14, 15, 16
+local ORIGIN, SHARES, DOUBT = 17, 18, 19
 local NOTCOLD, WATCHED, STRANGERS = 0, 1, 2
 -- The parts of m; the first is the epoch once more.
 local CLOCK, WALL, TOP, HELD, INUSE, WAITING, QUEUED = 2, 3, 4, 5, 6, 7, 8
@@ -84,7 +84,7 @@ if not lost and (got[1] or got[2] or got[3]) then
     E, M, me = {unpackm(got[1])}, {unpackm(got[2])}, got[3] and {unpackm(got[3])}
   end)
   used = got[4] or ''
-  lost = not readable or #E ~= DOUBT or E[LAYOUT] ~= 2 or #M ~= CALM or M[1] ~= E[EPOCH]
+  lost = not readable or #E ~= DOUBT or E[LAYOUT] ~= 3 or #M ~= CALM or M[1] ~= E[EPOCH]
     or (me and #me ~= SLOTS) or find(used, '[^01]') ~= nil
 end
 if lost then E, M, me = nil, nil, nil end
@@ -98,8 +98,8 @@ local wasUsed = used
 if not E or (identity ~= '' and identity ~= E[IDENTITY]) or least > E[EPOCH] + floor(M[FENCES] / 1048576) then
   local cold = not E and epoch == 0 and not lost
   local o = E or {}
-  E = {2, max(wall, max(o[EPOCH] or 0, least) + 1), identity, giveUp, NOTCOLD, wall,
-    o[VERSION] or 0, o[OVERRIDE] or -1, o[UNTIL] or 0, -1, 0, 0, 0, 0, 15 * lease, 0, 0,
+  E = {3, max(wall, max(o[EPOCH] or 0, least) + 1), identity, giveUp, NOTCOLD, wall,
+    o[VERSION] or 0, o[OVERRIDE] or -1, o[UNTIL] or 0, -1, 0, 0, 0, 15 * lease, 0, 0,
     wall - 1, 0, 15 * lease}
   M = {E[EPOCH], 0, wall, 0, 0, 0, 0, 0, 1, 1, 0, 0, ''}
   me, names, used, wasUsed, wipe, settled = nil, {}, '', '', true, true
@@ -247,8 +247,7 @@ if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] 
       gone[#gone + 1], gone[#gone + 2], members[name], named = 'i' .. name, 'h' .. name, false, true
     else
       kept[#kept + 1] = name
-      if #kept == 1 then E[LOW], E[HIGH] = m[LIMITED], m[LIMITED] end
-      E[LOW], E[HIGH] = min(E[LOW], m[LIMITED]), max(E[HIGH], m[LIMITED])
+      E[LOW] = #kept == 1 and m[LIMITED] or min(E[LOW], m[LIMITED])
       if away and M[CLOCK] >= apart and m[SHARE] > 0 then m[SHARE], dirty[name] = 0, true end
       if m[WITHHOLD] > 0 then
         E[SHARES], E[WITHHELD] = E[SHARES] + m[SHARE], E[WITHHELD] + reserved(m)
@@ -282,8 +281,7 @@ if not me and not leaving then
   me = {0, top, top, top, top, 0, 0, 0, heard, heard + 1, 0, 0, 0, 0, M[CLOCK], lease, limit, 0, 0, 0, fenced and 1 or 0, {}, {}}
   members[id] = me
   names[#names + 1] = id
-  if #names == 1 then E[LOW], E[HIGH] = limit, limit end
-  E[LOW], E[HIGH] = min(E[LOW], limit), max(E[HIGH], limit)
+  E[LOW] = #names == 1 and limit or min(E[LOW], limit)
   settled, named, E[MEMBERS] = true, true, #names
   if M[CLOCK] >= E[LEARN] then news[#news + 1], news[#news + 2] = key, 'n ' .. #names end
 end
@@ -525,8 +523,7 @@ if not learning and M[CURSOR] <= M[TAIL] and E[LIMIT] - M[HELD] - E[WITHHELD] > 
 end
 
 -- 10. Calls that joined the speaker's line are let in if nobody waits that could be
--- served, or get a ticket;
--- those that only ask, whose cost is below 0, do not.
+-- served, or get a ticket; those that only ask, whose cost is below 0, do not.
 if speaks then
   for i = 1, #arrived, 3 do
     local first, last, cost = max(arrived[i], me[HEARD] + 1), arrived[i] + arrived[i + 1] - 1, arrived[i + 2]
@@ -611,7 +608,7 @@ end
 local answer = pack({E[EPOCH], mine[GRANTED], mine[RETURNED], mine[HEARD], mine[STAND], missed,
   E[LIMIT], E[VERSION], E[OVERRIDE], E[UNTIL] > 0 and E[UNTIL] - wall or 0,
   M[HELD], M[INUSE], M[WAITING], E[MEMBERS], share, contended and 1 or 0, max(0, E[LEARN] - M[CLOCK]),
-  E[RECLAIMED], E[LOST], E[LOW], E[LOW] ~= E[HIGH] and 1 or 0, elapsed, holds})
+  E[RECLAIMED], E[LOST], elapsed, holds})
 
 -- 13. Nothing was written or published until here.
 local renew = wipe or wall - E[RENEWED] >= 3600000 or wall < E[RENEWED]

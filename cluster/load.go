@@ -15,7 +15,7 @@ func load(kept map[string]string) (*Ledger, error) {
 	l.epoch, l.identity, l.learn = u.uint(), u.str(), u.int64()
 	l.cold, l.renewed = cold(u.int()), u.int64()
 	l.override = override{version: u.uint(), limit: u.int(), until: u.int64()}
-	l.limit, l.low, l.high = u.int(), u.int(), u.int()
+	l.limit, l.low = u.int(), u.int()
 	_, l.withheld, l.nearest, l.reclaimed, l.lostTotal = u.int(), u.int(), u.int64(), u.uint(), u.uint()
 	l.origin, l.shares, l.doubt = u.int64(), u.int(), u.int64()
 	if err := u.end(); err != nil {

@@ -90,9 +90,9 @@ func (s *step) join() *member {
 	}
 	m.next = m.heard + 1
 	if len(s.names) == 0 {
-		s.low, s.high = r.Limit, r.Limit
+		s.low = r.Limit
 	}
-	s.low, s.high = min(s.low, r.Limit), max(s.high, r.Limit)
+	s.low = min(s.low, r.Limit)
 	s.names = append(s.names, r.Instance)
 	s.members[r.Instance] = m
 	s.counted()
@@ -158,10 +158,10 @@ func (s *step) recount(leaves string) {
 			continue
 		}
 		if len(s.names) == 0 {
-			s.low, s.high = m.limit, m.limit
+			s.low = m.limit
 		}
 		s.names = append(s.names, name)
-		s.low, s.high = min(s.low, m.limit), max(s.high, m.limit)
+		s.low = min(s.low, m.limit)
 		if m.gone && s.clock >= m.apart() {
 			m.share = 0
 		}

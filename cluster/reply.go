@@ -6,7 +6,7 @@ import (
 )
 
 // replyParts are the values in a reply.
-const replyParts = 23
+const replyParts = 21
 
 // ParseReply reads the answer of the [Script].
 func ParseReply(s string) (Reply, error) {
@@ -21,7 +21,7 @@ func ParseReply(s string) (Reply, error) {
 		Override: Override{Version: u.uint(), Limit: u.int(), For: u.millis()},
 		Held:     u.int(), InUse: u.int(), Waiting: u.int(), Instances: u.int(), Share: u.int(),
 		Contended: u.flag(), Learning: u.millis(),
-		Reclaimed: u.uint(), LostTotal: u.uint(), Configured: u.int(), Differ: u.flag(),
+		Reclaimed: u.uint(), LostTotal: u.uint(),
 		Clock: u.int64(), Slots: u.slots(),
 	}
 	if err := u.end(); err != nil {

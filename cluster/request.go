@@ -84,20 +84,18 @@ type Reply struct {
 	Queued   int    // calls of the instance that stand in the ledger's line
 	Lost     int    // units of Claim, or held in Epoch, of which the ledger knows nothing
 
-	Limit      int // in force
-	Override   Override
-	Held       int           // units lent to all instances
-	InUse      int           // units that run anywhere, as last told
-	Waiting    int           // calls in line anywhere, as last told
-	Instances  int           // that spoke within the last membership
-	Share      int           // units that the instance may use once it is cut off; too many while Learning
-	Clock      int64         // of the ledger, above 0: for Request.Contact
-	Contended  bool          // calls of others wait, or more is lent than the limit
-	Learning   time.Duration // until the ledger lends again; 0: it does
-	Reclaimed  uint64        // units taken from instances that died, in Epoch
-	LostTotal  uint64        // of all instances, in Epoch
-	Configured int           // the lowest limit that a live instance is configured with
-	Differ     bool          // live instances are configured with different limits
+	Limit     int // in force
+	Override  Override
+	Held      int           // units lent to all instances
+	InUse     int           // units that run anywhere, as last told
+	Waiting   int           // calls in line anywhere, as last told
+	Instances int           // that spoke within the last membership
+	Share     int           // units that the instance may use once it is cut off; too many while Learning
+	Clock     int64         // of the ledger, above 0: for Request.Contact
+	Contended bool          // calls of others wait, or more is lent than the limit
+	Learning  time.Duration // until the ledger lends again; 0: it does
+	Reclaimed uint64        // units taken from instances that died, in Epoch
+	LostTotal uint64        // of all instances, in Epoch
 }
 
 // State is the ledger of one gate as [Store.Stats] shows it.

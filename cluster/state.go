@@ -16,7 +16,7 @@ const (
 	memberLetter = "i"
 	hostLetter   = "h"
 	placeLetter  = "t"
-	layout       = 2 // of all that, the first part of the settled field
+	layout       = 3 // of all that, the first part of the settled field
 )
 
 // ParseState reads what the script keeps for one gate: all fields of its key. Times in
@@ -83,7 +83,7 @@ func (l *Ledger) settled() string {
 	p.str(l.identity)
 	p.ints(l.learn, int64(l.cold), l.renewed,
 		int64(l.override.version), int64(l.override.limit), l.override.until,
-		int64(l.limit), int64(l.low), int64(l.high), int64(len(l.names)), int64(l.withheld),
+		int64(l.limit), int64(l.low), int64(len(l.names)), int64(l.withheld),
 		l.nearest, int64(l.reclaimed), int64(l.lostTotal), l.origin, int64(l.shares), l.doubt)
 	return string(p)
 }

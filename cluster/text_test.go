@@ -321,7 +321,6 @@ func shownReply(r *Reply) string {
 	say(r.Lost > 0, "lost %d", r.Lost)
 	say(r.Reclaimed > 0, "reclaimed %d", r.Reclaimed)
 	say(r.Override.Limit >= 0, "overridden")
-	say(r.Differ, "limits differ")
 	for _, slot := range r.Slots {
 		s += ", " + shownSlot(slot)
 	}
