@@ -14,6 +14,8 @@ const (
 	fieldHold      = 5 * time.Millisecond
 
 	atOnce = "most at once"
+
+	ourAwake = "forebay, processors awake"
 )
 
 func contendedSection(e effort) (*section, error) {
@@ -28,15 +30,24 @@ func contendedSection(e effort) (*section, error) {
 		rounds: e.storeRounds,
 		targets: []target{
 			{what: "exchanges a call, 80 callers on 20 slots", limit: 0.7, of: just(ourCluster, sentPerPair)},
-			{what: "Redis time of an exchange, µs", limit: 60, of: just(ourCluster, serverMicros)},
+			{what: "Redis time of an exchange, µs, on processors that do not sleep", limit: 60, of: just(ourAwake, serverMicros)},
+			{what: "Redis time of an exchange, µs, its processor asleep in between", limit: 60, aim: true, of: just(ourCluster, serverMicros)},
 			{what: "most that held a slot at once", limit: fieldLimit, always: true, of: just(ourCluster, atOnce)},
 		},
 		notes: []string{
 			"Who asks again and again finds a free slot whoever came first: see the shares, and the p99 of the wait.",
+			"Redis sleeps here between two exchanges, and so does its processor, which then begins slowly and with empty caches: the time of an exchange is processor time for most of it, and a script that only asks INFO costs three times as much as well. *" + ourAwake + "* is the same once more while both processors are kept busy by work that gives way to any other: what an exchange costs where Redis has something to do, and what to plan with.",
 		},
 	}
 	for _, c := range contenders(clusterContender(ourCluster, ordinary)) {
 		s.rows = append(s.rows, c.row(ourCluster, func() figures { return contended(2*e.crowded, c) }))
+	}
+	if canStayAwake {
+		c := clusterContender(ourAwake, ordinary)
+		s.rows = append(s.rows, c.row(ourCluster, func() figures {
+			defer awake()()
+			return contended(2*e.crowded, c)
+		}))
 	}
 	return s, nil
 }

@@ -39,6 +39,8 @@ func run(args []string) error {
 		return clusterSuite.run(args[1:], os.Stdout)
 	case "proxy":
 		return proxySuite.run(args[1:], os.Stdout)
+	case awakeCommand:
+		return stayAwake(os.Stdin)
 	case clientCommand:
 		return serveClient(os.Stdin, os.Stdout)
 	case upstreamCommand:

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 // TestMain lets the test binary be the wire section's client and the proxies' upstream, as
 // the program is.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == clientCommand || os.Args[1] == upstreamCommand) {
+	if len(os.Args) > 1 && slices.Contains([]string{clientCommand, upstreamCommand, awakeCommand}, os.Args[1]) {
 		if err := run(os.Args[1:]); err != nil {
 			os.Exit(1)
 		}

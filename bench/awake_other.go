@@ -1,0 +1,9 @@
+//go:build !linux
+
+package main
+
+import "errors"
+
+const canStayAwake = false
+
+func giveWay() error { return errors.ErrUnsupported }
