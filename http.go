@@ -137,7 +137,7 @@ func (s *settings) want(isSeen bool) (w want) {
 		{wantCall, isSeen},
 		{wantCancel, s.CancelLost},
 		{wantContext, s.LeaseInContext},
-		{wantStay, s.Hold != HoldHandler || s.Streams != Streams{}},
+		{wantStay, s.hasStay()},
 		{wantUpload, s.Upload != Upload{}},
 	} {
 		if f.wanted {
@@ -146,6 +146,9 @@ func (s *settings) want(isSeen bool) (w want) {
 	}
 	return w
 }
+
+// hasStay reports whether there are rules for slots of requests behind a handler.
+func (s *settings) hasStay() bool { return s.Hold != HoldHandler || s.Streams != Streams{} }
 
 // context returns the request as the handler gets it, and what to call in the end.
 func (w want) context(r *http.Request, lease Lease) (*http.Request, func()) {

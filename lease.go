@@ -39,14 +39,18 @@ func (l Lease) TimedOut() {
 
 // Hold returns the rule that the request of the lease comes under, for whoever hands on
 // another server's answer; see [HoldUpstreamDone]. Of a chain it is that of the first
-// gate that has one.
-func (l Lease) Hold() (h Hold) {
+// gate that has rules, for streams included.
+func (l Lease) Hold() Hold {
+	var decides *settings
 	l.eachGate(func(g *Gate) {
-		if h == HoldHandler {
-			h = g.settings.Load().Hold
+		if s := g.settings.Load(); decides == nil && s.hasStay() {
+			decides = s
 		}
 	})
-	return h
+	if decides == nil {
+		return HoldHandler
+	}
+	return decides.Hold
 }
 
 // Live reports whether the lease is held: not the zero lease, and not given back.

@@ -33,7 +33,7 @@ type stay struct {
 // rulesOf returns the rules for a request that passes these gates.
 func (s *stay) rulesOf(gates []*Gate) {
 	for _, g := range gates {
-		if c := g.settings.Load(); c.Hold != HoldHandler || c.Streams != (Streams{}) {
+		if c := g.settings.Load(); c.hasStay() {
 			s.hold, s.streams = c.Hold, c.Streams
 			if slices.Contains(gates, s.streams.Gate) {
 				s.streams.Gate = nil // it would wait for its own slot

@@ -161,6 +161,13 @@ func TestLeaseKnowsItsRule(t *testing.T) {
 		t.Errorf("%v, %v", l.Hold(), err)
 	}
 	l.Release()
+	streams := httpGate(t, Config{Name: "streams", MaxInFlight: 1, Streams: Streams{Release: true}})
+	chain, err = NewChain(plain, streams, spools)
+	must(err)
+	if l, err = chain.Acquire(t.Context(), Call{}); err != nil || l.Hold() != HoldHandler {
+		t.Errorf("%v, %v", l.Hold(), err)
+	}
+	l.Release()
 	l, _ = plain.TryAcquire(Call{})
 	if l.Hold() != HoldHandler || (Lease{}).Hold() != HoldHandler {
 		t.Errorf("%v", l.Hold())

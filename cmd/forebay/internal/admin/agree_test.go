@@ -18,6 +18,7 @@ import (
 
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/admin"
+	"example.com/forebay/cmd/forebay/internal/proxy"
 	"example.com/forebay/cmd/forebay/internal/telemetry"
 	"example.com/forebay/internal/feed"
 )
@@ -31,6 +32,7 @@ func (bare) Drain()                                               {}
 func (bare) Resume()                                              {}
 func (bare) Draining() bool                                       { return false }
 func (bare) Away(string) string                                   { return "" }
+func (bare) Spool() proxy.SpoolStats                              { return proxy.SpoolStats{} }
 func (bare) Info() admin.Info                                     { return admin.Info{} }
 func (bare) Intake() forebay.IntakeStats                          { return forebay.IntakeStats{} }
 func (bare) SetOverride(string, int, time.Duration, string) error { return nil }

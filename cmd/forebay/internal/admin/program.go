@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/forebay"
+	"example.com/forebay/cmd/forebay/internal/proxy"
 )
 
 // Program is what is administered. All of it is called by many at once.
@@ -23,6 +24,8 @@ type Program interface {
 	// Away returns why a gate of a cluster has to do without its store, "" if it need
 	// not, or is of none.
 	Away(gate string) (why string)
+	// Spool says what is held of answers.
+	Spool() proxy.SpoolStats
 	// Info says what runs.
 	Info() Info
 	// Intake returns what is held and thrown away of requests that do not run.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/forebay"
+	"example.com/forebay/cmd/forebay/internal/proxy"
 )
 
 // fakeProgram is a program of gates only.
@@ -87,6 +88,10 @@ func (p *fakeProgram) Info() Info {
 
 func (p *fakeProgram) Intake() forebay.IntakeStats {
 	return forebay.IntakeStats{Bytes: forebay.BytesStats{Limit: 64, Held: 7}, Slow: 3}
+}
+
+func (p *fakeProgram) Spool() proxy.SpoolStats {
+	return proxy.SpoolStats{Answers: 3, Kept: 2, Errors: 1}
 }
 
 func (p *fakeProgram) Away(gate string) string {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/forebay"
+	"example.com/forebay/cmd/forebay/internal/proxy"
 )
 
 // maxHolders is how many holders of a gate are shown, the oldest. It is above any
@@ -67,13 +68,14 @@ type programStats struct {
 	Draining  bool                `json:"draining"`
 	Gates     []gateStats         `json:"gates"`
 	Intake    forebay.IntakeStats `json:"intake"`
+	Spool     proxy.SpoolStats    `json:"spool"`
 	Overrides []Override          `json:"overrides"`
 }
 
 func (a *admin) serveStats(w http.ResponseWriter, r *http.Request, _ string) {
 	all := programStats{
 		Program: a.program.Info(), Draining: a.program.Draining(),
-		Gates: []gateStats{}, Intake: a.program.Intake(), Overrides: append([]Override{}, a.program.Overrides()...),
+		Gates: []gateStats{}, Intake: a.program.Intake(), Spool: a.program.Spool(), Overrides: append([]Override{}, a.program.Overrides()...),
 	}
 	all.Gates = append(all.Gates, a.everyGateStats()...)
 	answer(w, r, http.StatusOK, all)

@@ -84,6 +84,7 @@ func Check(conf *config.Config) []Finding {
 	c.heldShort()
 	c.chainRules()
 	c.bodies()
+	c.spool()
 	c.routesNeverMatched()
 	c.healthGated()
 	c.adminOpen()

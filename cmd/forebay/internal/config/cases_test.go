@@ -42,6 +42,7 @@ var places = map[string]string{
 	"gates.a.per_caller":         strings.Replace(small, "4}", "4, per_caller: {max_in_flight: 1, %s}}", 1),
 	"gates.a.per_caller.by":      strings.Replace(small, "4}", "4, per_caller: {max_in_flight: 1, by: {%s}}}", 1),
 	"intake":                     small + "intake: {%s}\n",
+	"spool":                      small + "spool: {directory: /tmp, %s}\n",
 	"gates.a.acquire":            strings.Replace(small, "4}", "4, acquire: {%s}}", 1),
 	"gates.a.upload":             strings.Replace(small, "4}", "4, upload: {%s}}", 1),
 	"gates.a.streams":            strings.Replace(small, "4}", "4, streams: {%s}}", 1),

@@ -28,6 +28,7 @@ type Config struct {
 	RequestID      RequestID      // how requests are called
 	Log            Log            // what is written down
 	Intake         Intake         // what is taken in for requests that do not run
+	Spool          Spool          // what is taken in of answers
 	Gates          []Gate         // in the order of the file
 	Cluster        *Cluster       // nil: this program shares nothing
 	Routes         []Route        // in the order of the file

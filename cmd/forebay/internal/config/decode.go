@@ -210,6 +210,7 @@ var mappingExamples = map[string]string{
 	"request_id":                    "{header: X-Request-Id, trust: trusted_proxies}",
 	"log":                           "{to: stderr, decisions: refused, remote_ip: truncated}",
 	"intake":                        "{max_bytes: 64MiB, read_ahead: 64KiB}",
+	"spool":                         "{memory: 64MiB, directory: /var/cache/forebay, disk: 1GiB}",
 	"gates":                         "{reports: {max_in_flight: 4}}",
 	"gates.NAME":                    "{max_in_flight: 4}",
 	"gates.NAME.per_caller":         "{max_in_flight: 2, by: address}",

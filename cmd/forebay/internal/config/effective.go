@@ -57,6 +57,7 @@ func (c *Config) YAML() string {
 	line("request_id: {header: %s, trust: %s}", quote(c.RequestID.Header), c.RequestID.Trust)
 	line("log: {%s}", c.Log.yaml())
 	line("intake: {%s}", c.Intake)
+	line("spool: {%s}", c.Spool.yaml())
 	line("gates:")
 	for _, g := range c.Gates {
 		line("  %s: {%s}", quote(g.Name), g.yaml())

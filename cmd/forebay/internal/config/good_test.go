@@ -129,10 +129,11 @@ gates:
       headers: {X-Served-By: forebay, x-queue: "orders, please"}
       hide: [reason, gate]
       cors: {origins: ["https://shop.example", "http://localhost:3000"], credentials: true}
-  shut: {max_in_flight: closed, max_wait: "100ms"}
+  shut: {max_in_flight: closed, max_wait: "100ms", hold: upstream_done}
   fixed: {max_in_flight: 1048575, max_wait: 0, refuse: {retry_after: 10s, body: json}}
   fixed-streams: {max_in_flight: 9, streams: release, acquire: body}
 intake: {max_bytes: 128MiB, read_ahead: 16KiB, discard: 1MiB, discard_time: 1s, discard_total: 512MiB}
+spool: {memory: 128MiB, per_answer: 2MiB, directory: /var/cache/forebay, disk: 4GiB}
 cluster:
   redis_file: testdata/redis.url
   tls: {ca_file: testdata/redis-ca.pem}
@@ -197,10 +198,13 @@ func TestEveryKey(t *testing.T) {
 	if want := (Intake{128 << 20, 16 << 10, 1 << 20, time.Second, 512 << 20}); c.Intake != want {
 		t.Errorf("Intake = %+v, want %+v", c.Intake, want)
 	}
+	if want := (Spool{128 << 20, 2 << 20, "/var/cache/forebay", 4 << 30}); c.Spool != want || !c.Spools() {
+		t.Errorf("Spool = %+v, want %+v; used: %v", c.Spool, want, c.Spools())
+	}
 	if g := c.Gate("fixed-streams"); g.StreamsGate != "" || g.Streams != (forebay.Streams{Release: true}) {
 		t.Errorf("fixed-streams = %+v", g)
 	}
-	if g := c.Gate("shut"); !g.Closed || g.MaxWait != 100*time.Millisecond {
+	if g := c.Gate("shut"); !g.Closed || g.Hold != forebay.HoldUpstreamDone || g.MaxWait != 100*time.Millisecond {
 		t.Errorf("shut = %+v", g)
 	}
 	if g := c.Gate("fixed"); g.Refusal.RetryAfter.Fixed != 10*time.Second || g.MaxWait != 0 || g.MaxInFlight != 1048575 {
@@ -252,6 +256,12 @@ func TestDefaults(t *testing.T) {
 	}
 	if (c.At("listen") != Pos{}) {
 		t.Errorf("the default of listen stands at %v", c.At("listen"))
+	}
+	if want := (Spool{Memory: 64 << 20, PerAnswer: 1 << 20}); c.Spool != want || c.Spools() {
+		t.Errorf("Spool = %+v, want %+v; used: %v", c.Spool, want, c.Spools())
+	}
+	if got := mustParse(t, small+"spool: {directory: /x/}\n").Spool; got.Directory != "/x" || got.Disk != 1<<30 {
+		t.Errorf("a spool with a directory = %+v", got)
 	}
 	log := mustParse(t, small+"log: {to: /x.log}\n").Log
 	if log.MaxSize != 64<<20 || log.Keep != 5 {

@@ -82,6 +82,7 @@ const (
 	DefaultIPv6Prefix       = 64               // of Caller.IPv6Prefix
 	DefaultMaxSize          = 64 << 20         // of Log.MaxSize, for a file
 	DefaultKeep             = 5                // of Log.Keep, for a file
+	DefaultSpoolDisk        = 1 << 30          // of Spool.Disk, with a directory
 )
 
 func defaults() *Config {
@@ -94,6 +95,7 @@ func defaults() *Config {
 		RequestID:    RequestID{"X-Request-Id", TrustProxies},
 		Log:          Log{To: "stderr", Decisions: "refused", RemoteIP: "truncated"},
 		Intake:       Intake{64 << 20, 64 << 10, 64 << 20, 2 * time.Second, 1 << 30},
+		Spool:        Spool{Memory: 64 << 20, PerAnswer: 1 << 20},
 		at:           map[string]Pos{},
 	}
 }

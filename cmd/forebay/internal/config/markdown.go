@@ -70,6 +70,7 @@ var headings = map[string]string{
 	"gates.NAME.acquire":            "`acquire`: when a slot is asked for",
 	"gates.NAME.upload":             "`upload`: how fast bodies have to come",
 	"intake":                        "`intake`: what is taken in for requests that do not run",
+	"spool":                         "`spool`: what is taken in of answers for clients that read slowly",
 	"gates.NAME.streams":            "`streams`: what becomes of the slot of a stream",
 	"gates.NAME.refuse":             "`refuse`: what a refusal looks like",
 	"gates.NAME.refuse.body":        "`body`: a refusal in a shape of your own",

@@ -92,6 +92,8 @@ func TestReferenceExamples(t *testing.T) {
 			file = small + "admin: {token_file: testdata/admin.token, " + text + "}\n"
 		case k.Name == "log.max_size" || k.Name == "log.keep":
 			file = small + "log: {to: /x.log, " + text + "}\n"
+		case k.Name == "spool.directory":
+			file = small + "spool: {" + text + "}\n"
 		case k.Name == "gates.NAME.per_caller.max_in_flight":
 			file = strings.Replace(small, "4}", "4, per_caller: {"+text+"}}", 1)
 		case k.Name == "gates.NAME.refuse.body.file":

@@ -38,6 +38,7 @@ func (d *decoder) whole(root value) {
 		{"request_id", d.requestID},
 		{"log", d.log},
 		{"intake", d.intake},
+		{"spool", d.spool},
 		{"gates", gates.read},
 		{"cluster", shared.read},
 		{"routes", routes.read},

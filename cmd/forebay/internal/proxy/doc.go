@@ -1,8 +1,8 @@
 // Package proxy hands requests on to the one upstream of the program and its
-// answers back. It knows no gates: those stand in front of it.
+// answers back. Gates stand in front of it, and hand it their leases.
 //
 //	p := proxy.New(proxy.Config{Upstream: upstream, IdlePerHost: 16, Done: note})
-//	srv := proxy.Server(p.Identify(groups.Wrap(p)), proxy.Timeouts{})
+//	srv := proxy.Server(p.Identify(groups.HandlerFunc(p.Serve)), proxy.Timeouts{})
 //
 // [Handler.Identify] goes outermost: it finds out who calls and gives the request
 // its id, so that gate, log, refusal and upstream tell of the same caller under
@@ -41,6 +41,10 @@
 // upstream that breaks off in the middle of an answer breaks the client's
 // connection as well, so that half an answer never looks like a whole one. When
 // there is no answer at all, see [Result].
+//
+// With [forebay.HoldUpstreamDone] and a [Spool] the answer is taken in as fast as the
+// upstream gives it, and the slot is given back at the end of that, however slowly the
+// client reads.
 //
 // # Retries
 //

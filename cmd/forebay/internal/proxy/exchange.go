@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +25,10 @@ type exchange struct {
 	target  target
 	upload  upload
 	answer  answer
-	body    watched // the upstream's answer
-	tunnel  tunnel  // once upgraded
+	lease   forebay.Lease // of the gates in front; zero: none that anybody knows of
+	body    watched       // the upstream's answer
+	spooled *spooled      // what body reads from; nil: from the upstream
+	tunnel  tunnel        // once upgraded
 	trace   httptrace.ClientTrace
 
 	started  time.Time
@@ -37,8 +40,8 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-func (h *Handler) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{handler: h, request: r, caller: h.callerOf(r), started: clock()}
+func (h *Handler) newExchange(w http.ResponseWriter, r *http.Request, lease forebay.Lease) *exchange {
+	x := &exchange{handler: h, request: r, lease: lease, caller: h.callerOf(r), started: clock()}
 	x.Context, x.end = context.WithCancelCause(r.Context())
 	x.answer.exchange, x.answer.ResponseWriter = x, w
 	x.trace.GetConn, x.trace.WroteHeaders = x.connecting, x.wroteHeaders
@@ -88,8 +91,35 @@ func answered(res *http.Response) error {
 		return x.upgrade(res)
 	}
 	x.body.ReadCloser = res.Body
+	x.spool(res)
 	res.Body = &x.body
 	return nil
+}
+
+// spool has the answer taken in as fast as the upstream gives it, if a gate wants that.
+// Event streams last, and come under rules of their own.
+func (x *exchange) spool(res *http.Response) {
+	s := x.handler.config.Spool
+	if s == nil {
+		return
+	}
+	bounds := s.bounds.Load()
+	if bounds == nil || x.lease.Hold() != forebay.HoldUpstreamDone || res.StatusCode == http.StatusOK && isEventStream(res.Header) {
+		return
+	}
+	if res.Body == http.NoBody {
+		x.lease.Release() // there is nothing to wait for
+		return
+	}
+	x.spooled = s.newSpooled(bounds, res.Body, res.ContentLength, x.lease, func() { x.end(nil) })
+	x.body.ReadCloser = x.spooled
+}
+
+// isEventStream is the library's rule.
+func isEventStream(h http.Header) bool {
+	const name = "text/event-stream"
+	kind := h.Get("Content-Type")
+	return len(kind) >= len(name) && strings.EqualFold(kind[:len(name)], name)
 }
 
 // finish ends the exchange and reports it. Of a panic nothing is recovered here.
@@ -98,6 +128,9 @@ func (x *exchange) finish() {
 	x.upload.shut()
 	x.tunnel.shut()
 	x.end(nil)
+	if x.spooled != nil {
+		_ = x.spooled.Close() // again, unless a panic came between
+	}
 	if x.headers == 0 {
 		x.headers = clock().Sub(x.started)
 	}

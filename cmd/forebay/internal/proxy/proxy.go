@@ -52,6 +52,9 @@ type Config struct {
 	// upstream's own, or a request meets a connection that is just being closed.
 	// 0 means 1.5 s, below the 2 s of gunicorn, the shortest in common use.
 	IdleTimeout time.Duration
+	// Spool takes in the answers to requests that have passed a gate with
+	// [forebay.HoldUpstreamDone]. Nil: such a gate is like any other.
+	Spool *Spool
 	// Done is called once for each request, when its answer has been written or
 	// given up, before ServeHTTP returns or panics on. It must not block. Nil: nobody.
 	Done func(Result)
@@ -168,7 +171,13 @@ func orDefault[T int | time.Duration](v, otherwise T) T {
 // handler that cannot finish its answer, it then panics with
 // http.ErrAbortHandler, which ends the connection.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := h.newExchange(w, r)
+	h.Serve(w, r, forebay.Lease{})
+}
+
+// Serve is ServeHTTP for a request that has passed gates, as [forebay.Groups.HandlerFunc]
+// hands it on: where they say so the lease is given back when the upstream is done.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, lease forebay.Lease) {
+	x := h.newExchange(w, r, lease)
 	defer x.finish()
 	switch target, ok := requestTarget(r); {
 	case r.Method == http.MethodConnect:

@@ -21,6 +21,7 @@ import (
 func TestLifetime(t *testing.T) {
 	for _, c := range []struct{ name, rules string }{
 		{"with rules", ", hold: first_byte, streams: {slot: release, max_life: 1h, max_idle: 1h}"},
+		{"upstream_done", ", hold: upstream_done"},
 	} {
 		t.Run(c.name, func(t *testing.T) { forebaytest.Lifetime(t, programWith(c.rules)) })
 	}
@@ -44,8 +45,8 @@ func (s *Server) answers() (n float64) {
 func programWith(rules string) forebaytest.Opener {
 	return func(t testing.TB, c forebay.Config, backend http.Handler) *forebaytest.System {
 		upstream := forebaytest.NewLoopback(t, backend)
-		text := fmt.Sprintf("upstream: %s\nlog: {to: %q, decisions: all}\ngates: {a: {max_in_flight: %d, max_wait: %s, max_waiting: %d, refuse: {retry_after: 1s}%s}}\nroutes: [{match: /, gate: a}]\n",
-			upstream.URL(), filepath.Join(t.TempDir(), "log.json"), c.MaxInFlight, c.MaxWait, c.MaxWaiting, rules)
+		text := fmt.Sprintf("upstream: %s\nlog: {to: %q, decisions: all}\nspool: {memory: 1MiB, per_answer: 64KiB, directory: %q, disk: 1MiB}\ngates: {a: {max_in_flight: %d, max_wait: %s, max_waiting: %d, refuse: {retry_after: 1s}%s}}\nroutes: [{match: /, gate: a}]\n",
+			upstream.URL(), filepath.Join(t.TempDir(), "log.json"), t.TempDir(), c.MaxInFlight, c.MaxWait, c.MaxWaiting, rules)
 		s, err := New(Options{Version: "test", Load: func() (*config.Config, error) { return config.Parse("forebay.yaml", []byte(text)) }})
 		if err != nil {
 			t.Fatal(err)

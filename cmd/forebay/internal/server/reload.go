@@ -63,6 +63,10 @@ func (s *Server) reloadOnce() error {
 	if err := checkFixed(old.cfg, cfg); err != nil {
 		return err
 	}
+	bounds, err := spoolBounds(cfg)
+	if err != nil {
+		return err
+	}
 	now, err := s.build(cfg, old)
 	if err != nil {
 		return err
@@ -75,6 +79,7 @@ func (s *Server) reloadOnce() error {
 		s.discard(now, old)
 		return err
 	}
+	s.spool.Set(bounds)
 	if err := s.show(old, now); err != nil {
 		return err
 	}

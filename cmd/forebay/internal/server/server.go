@@ -14,6 +14,7 @@ import (
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/admin"
 	"example.com/forebay/cmd/forebay/internal/config"
+	"example.com/forebay/cmd/forebay/internal/proxy"
 	"example.com/forebay/cmd/forebay/internal/telemetry"
 )
 
@@ -36,6 +37,7 @@ type Server struct {
 	opts    Options
 	log     *telemetry.Log
 	intake  *forebay.Intake // of all gates
+	spool   *proxy.Spool    // of all proxies
 	metrics *telemetry.Metrics
 	started time.Time
 	state   atomic.Pointer[state]
@@ -79,10 +81,17 @@ func New(o Options) (*Server, error) {
 		running: newCrowd(), overrides: map[string]*override{},
 	}
 	s.conns, s.admins = newConns(s), newAdminConns(s)
+	s.spool = s.newSpool()
+	s.metrics.ShowSpool(s.Spool)
 	s.metrics.ShowConnections(s.conns.Counts)
 	s.metrics.ShowIntake(s.Intake)
 	s.exit, s.exits = context.WithCancel(context.Background())
-	st, err := s.build(cfg, nil)
+	bounds, err := spoolBounds(cfg)
+	var st *state
+	if err == nil {
+		s.spool.Set(bounds)
+		st, err = s.build(cfg, nil)
+	}
 	if err == nil {
 		err = s.show(nil, st)
 	}

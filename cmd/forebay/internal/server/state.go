@@ -67,7 +67,7 @@ func (s *Server) fill(st, old *state) error {
 	st.proxy = old.sameProxy(st.cfg)
 	if st.proxy == nil {
 		pc := proxyConfig(st.cfg)
-		pc.Done = s.ended
+		pc.Done, pc.Spool = s.ended, s.spool
 		st.proxy = proxy.New(pc)
 	}
 	st.handler = s.handler(st)
@@ -177,15 +177,15 @@ func proxyConfig(cfg *config.Config) proxy.Config {
 // handler is a request's way, outermost first.
 func (s *Server) handler(st *state) http.Handler {
 	answers := st.answers(s)
-	inner := st.groups.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	inner := st.groups.HandlerFunc(func(w http.ResponseWriter, r *http.Request, lease forebay.Lease) {
 		if len(answers) > 0 {
 			if h := answers[st.groups.Lookup(r).Route]; h != nil {
 				h.ServeHTTP(w, r)
 				return
 			}
 		}
-		st.proxy.ServeHTTP(w, r)
-	}))
+		st.proxy.Serve(w, r, lease)
+	})
 	route := func(r *http.Request) string { return st.groups.Lookup(r).Route }
 	return st.proxy.Identify(s.metrics.Requests.Wrap(inner, route))
 }

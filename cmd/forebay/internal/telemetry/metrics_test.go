@@ -18,6 +18,7 @@ import (
 
 	"example.com/forebay"
 	"example.com/forebay/cluster"
+	"example.com/forebay/cmd/forebay/internal/proxy"
 	"example.com/forebay/internal/feed"
 )
 
@@ -33,6 +34,7 @@ func everySeries(t *testing.T) *Metrics {
 	m := NewMetrics(l)
 	m.ShowConnections(func() Connections { return Connections{Open: 3, Evicted: 1} })
 	m.ShowIntake(func() forebay.IntakeStats { return forebay.IntakeStats{} })
+	m.ShowSpool(func() proxy.SpoolStats { return proxy.SpoolStats{} })
 	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 1, Track: true, Observers: []forebay.Observer{m.Gates, l.Observer()}})
 	if err != nil {
 		t.Fatal(err)
