@@ -137,7 +137,9 @@ func TestBothWaysAtOnce(t *testing.T) {
 	for name, tr := range map[string]*http.Transport{"h1": {}, "h2": h2c()} {
 		pr, pw := io.Pipe()
 		r, _ := http.NewRequest("POST", "http://"+g.addr, pr)
+		begun := make(chan struct{})
 		go func() { // the first piece, and the rest once the answer has begun
+			defer close(begun)
 			_, _ = pw.Write(sent[:10])
 		}()
 		res, err := tr.RoundTrip(r)
@@ -145,6 +147,7 @@ func TestBothWaysAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
+			<-begun // the answer may be faster
 			_, _ = pw.Write(sent[10:])
 			_ = pw.Close()
 		}()
