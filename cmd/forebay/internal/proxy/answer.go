@@ -56,8 +56,8 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// hurry bounds how long a client of HTTP/2 may take in nothing: of its stream alone, since
-// its connection can be in order. That of HTTP/1 is bounded by who writes to it.
+// hurry bounds how long a client of HTTP/2 may take in nothing: of its stream alone,
+// since its connection can be in order. That of HTTP/1 is bounded by who writes to it.
 func (a *answer) hurry() {
 	if t := a.exchange.handler.config.WriteTimeout; t > 0 && a.exchange.request.ProtoMajor == 2 {
 		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(clock().Add(t))
