@@ -149,8 +149,25 @@ func (s *supplier) exchange(ctx context.Context, r *Request) {
 		}
 	}
 	if rep.Granted > r.Granted {
-		// The calls that were let in go first: those that end by now, and those that
-		// come after them, are said with the next exchange instead of the one after it.
+		goAhead()
+	}
+}
+
+const (
+	// yields is how often the exchanger lets others run who have been let in. At 256 callers
+	// that keep no slots three save a quarter of the exchanges that one leaves, and more
+	// save no more.
+	yields = 3
+	// yieldFor ends that where others want the processors as well: a round trip takes as
+	// long.
+	yieldFor = 100 * time.Microsecond
+)
+
+// goAhead lets the calls go first that were let in: those that end by now, and those that
+// come after them, are said with the next exchange instead of the one after it.
+func goAhead() {
+	began := clock()
+	for n := 0; n < yields && clock().Sub(began) < yieldFor; n++ {
 		runtime.Gosched()
 	}
 }
