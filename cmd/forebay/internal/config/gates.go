@@ -105,6 +105,8 @@ func (r *gatesReader) maxInFlight(v value, g *Gate) {
 	switch {
 	case v.Kind == yaml.ScalarNode && v.Value == "closed":
 		g.Closed = true
+	case r.kind == scenarioFile && (v.Kind == yaml.ScalarNode && v.Value == "auto" || v.Kind == yaml.MappingNode):
+		r.auto(v, g)
 	case v.Kind == yaml.ScalarNode && v.Value == "auto", v.Kind == yaml.MappingNode:
 		r.wrongValue(v, "write a number, or closed", "is %s: this version does not know limits that move by themselves yet", describe(v.Node))
 	case v.Kind == yaml.ScalarNode && !v.quoted() && v.Value == "0":

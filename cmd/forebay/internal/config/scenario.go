@@ -151,6 +151,9 @@ func (r *scenarioReader) simulated(g Gate) simulate.Gate {
 		c.MaxCallers = admit.DefaultMaxCallers
 	}
 	s := simulate.Gate{Name: g.Name, Config: c}
+	if g.Auto != nil {
+		s.Limiter = limiters(*g.Auto, r.sc.Seed)
+	}
 	seconds := func(d time.Duration) int { return int(d / time.Second) } // whole ones only are read
 	after := g.Refusal.RetryAfter
 	s.RetryLo, s.RetryHi = seconds(after.Min), seconds(after.Max)

@@ -1,0 +1,430 @@
+package adaptive
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/forebay"
+	"example.com/forebay/internal/admit"
+	"example.com/forebay/internal/simulate"
+)
+
+const ms = time.Millisecond
+
+// backend is one that is overloaded in a test: what it can do, and with which limit.
+type backend struct {
+	name  string
+	does  float64 // calls a second
+	right int     // the limit that a wise operator would have given
+	at    simulate.Resource
+	takes simulate.Times
+	least float64 // goodput that is asked of a probe, of what could be
+}
+
+// backends are some of those of the design, with pass lines below which something is
+// broken: means of many seeds are higher.
+var backends = []backend{
+	{"many servers", 1000, 50, simulate.Resource{Servers: 50}, simulate.Exponential(50 * ms), .96},
+	{"one in ten is slow", 1000, 50, simulate.Resource{Servers: 50}, simulate.Mix{{Share: .9, Takes: simulate.Fixed(15 * ms)}, {Share: .1, Takes: simulate.Fixed(365 * ms)}}, .95},
+	{"lock step", 1000, 50, simulate.Resource{Servers: 50}, simulate.Fixed(50 * ms), .95},
+	{"contention", 294, 40, simulate.Resource{Sigma: .02, Kappa: .0006}, simulate.Exponential(50 * ms), .88},
+	{"cliff", 600, 30, simulate.Resource{Cliff: simulate.Cliff{At: 30, Power: 1.5}}, simulate.Exponential(50 * ms), .87},
+	{"slow", 20, 4, simulate.Resource{Servers: 4}, simulate.Exponential(200 * ms), .70},
+	{"fast", 8000, 16, simulate.Resource{Servers: 16}, simulate.Exponential(2 * ms), .96},
+}
+
+func (b backend) scenario(load float64, l func() admit.Limiter) *simulate.Scenario {
+	b.at.Name = "b"
+	return &simulate.Scenario{
+		Name: b.name, For: 40 * time.Second, WarmUp: 20 * time.Second, Seed: 1,
+		Resources: []simulate.Resource{b.at},
+		Gates:     []simulate.Gate{{Name: "g", Config: admit.Config{Limit: 20, MaxWait: 100 * ms, Measure: true}, Limiter: l}},
+		Routes:    []simulate.Route{{Name: "r", Gates: []string{"g"}, Work: []simulate.Visit{{At: "b", Takes: b.takes}}}},
+		Clients:   []simulate.Client{{Name: "c", Route: "r", Deadline: time.Second, Arrivals: simulate.Arrivals{Rate: b.does * load}}},
+	}
+}
+
+func newProbe(t testing.TB, c ProbeConfig) *Probe {
+	t.Helper()
+	p, err := NewProbe(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// probing returns what makes probes for a scenario, and the last one that was made.
+func probing(t testing.TB, c ProbeConfig) (func() admit.Limiter, *Probe) {
+	p := newProbe(t, c)
+	return func() admit.Limiter { return simulate.Limiter(p) }, p
+}
+
+func run(t *testing.T, sc *simulate.Scenario) *simulate.Result {
+	t.Helper()
+	r, err := simulate.Run(sc, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestItFindsTheLimit: at twice the load, from a limit that is far off.
+func TestItFindsTheLimit(t *testing.T) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := probing(t, ProbeConfig{Seed: 1})
+			r := run(t, b.scenario(2, l))
+			if r.Goodput < b.least {
+				t.Errorf("%.3f of what could be; at least %.2f is asked, with limits of %.0f on average", r.Goodput, b.least, r.Gates[0].Limit)
+			}
+		})
+	}
+}
+
+// AD-02: a backend that is fifty times slower for a minute teaches nothing that lasts.
+func TestAD02LongIncident(t *testing.T) {
+	b := backends[0]
+	b.at.Changes = []simulate.Change{{At: 20 * time.Second, Speed: .02}, {At: 80 * time.Second, Speed: 1}}
+	l, p := probing(t, ProbeConfig{Seed: 1})
+	sc := b.scenario(1.5, l)
+	sc.For, sc.WarmUp = 110*time.Second, 90*time.Second
+	if r := run(t, sc); r.Goodput < .93 {
+		t.Errorf("%.3f of what could be, from 10 s after it on; %+v", r.Goodput, p.State())
+	}
+}
+
+// AD-06: the backend has half of its servers for a while, and then all of them again.
+func TestAD06LimitFollows(t *testing.T) {
+	b := backends[0]
+	b.at.Changes = []simulate.Change{{At: 20 * time.Second, Servers: 25}, {At: 40 * time.Second, Servers: 50}}
+	l, _ := probing(t, ProbeConfig{Seed: 1})
+	sc := b.scenario(2, l)
+	sc.For, sc.WarmUp, sc.Every = time.Minute, 5*time.Second, time.Second
+	r := run(t, sc)
+	if r.Goodput < .95 {
+		t.Errorf("%.3f of what could be", r.Goodput)
+	}
+}
+
+// TestItClimbsFast: a flash crowd is served by its second second as well as it can be.
+func TestItClimbsFast(t *testing.T) {
+	l, _ := probing(t, ProbeConfig{Seed: 1, Max: 5000})
+	sc := backend{"big", 10_000, 500, simulate.Resource{Servers: 500}, simulate.Exponential(50 * ms), 0}.scenario(2, l)
+	sc.For, sc.WarmUp, sc.Every = 5*time.Second, 2*time.Second, time.Second
+	if r := run(t, sc); r.Goodput < .9 {
+		t.Errorf("%.3f of what could be, from 20 to %.0f", r.Goodput, r.Points[len(r.Points)-1].Limit[0])
+	}
+}
+
+// TestRerunsAreIdentical: a probe reads no clock and no chance but its own.
+func TestRerunsAreIdentical(t *testing.T) {
+	limits := func(seed uint64) string {
+		l, _ := probing(t, ProbeConfig{Seed: seed})
+		sc := backends[3].scenario(2, l)
+		sc.For, sc.WarmUp = 10*time.Second, 0
+		var b strings.Builder
+		for _, p := range run(t, sc).Points {
+			fmt.Fprintln(&b, p.Limit)
+		}
+		return b.String()
+	}
+	if limits(1) != limits(1) {
+		t.Error("the same seed gives different limits")
+	}
+	if limits(1) == limits(2) {
+		t.Error("different seeds give the same limits")
+	}
+}
+
+// world plays a gate to a limiter, without one.
+type world struct {
+	limiter           forebay.Limiter
+	now               time.Time
+	inFlight, waiting int
+	limit             int
+	offered           uint64
+	told              forebay.Observation
+}
+
+func (w *world) tell(kind forebay.ObservationKind, o forebay.Observation) int {
+	o.Kind, o.Now, o.InFlight, o.Waiting, o.Limit, o.Offered, o.Cost = kind, w.now, w.inFlight, w.waiting, w.limit, w.offered, 1
+	w.told = o
+	w.limit = w.limiter.Observe(&w.told)
+	return w.limit
+}
+
+func (w *world) start() {
+	w.offered++
+	w.inFlight++
+	w.tell(forebay.ObservedStart, forebay.Observation{})
+}
+
+func (w *world) finish(held time.Duration, o forebay.Outcome) int {
+	w.inFlight--
+	return w.tell(forebay.ObservedFinish, forebay.Observation{Held: held, Outcome: o})
+}
+
+func newWorld(l forebay.Limiter, limit int) *world {
+	w := &world{limiter: l, now: time.Unix(1e9, 0), limit: limit}
+	w.tell(forebay.ObservedChange, forebay.Observation{})
+	return w
+}
+
+// full lets a gate be full for a while, with calls of one length.
+func (w *world) full(length, held time.Duration) {
+	for end := w.now.Add(length); w.now.Before(end); {
+		for w.inFlight < w.limit {
+			w.start()
+		}
+		w.waiting, w.offered = 5, w.offered+1
+		w.tell(forebay.ObservedJoin, forebay.Observation{})
+		w.now = w.now.Add(held / time.Duration(w.inFlight))
+		w.waiting = 4
+		w.finish(held, forebay.OutcomeDone)
+	}
+}
+
+// Without traffic, with a little, and with a lot that does not fill the gate, nothing is
+// learnt and the limit stays.
+func TestNothingIsLearntOfAGateThatIsNotFull(t *testing.T) {
+	w := newWorld(newProbe(t, ProbeConfig{Start: 40}), 40)
+	want := w.limit
+	for range 60 {
+		w.now = w.now.Add(time.Minute)
+		w.start()
+		w.now = w.now.Add(300 * ms)
+		if got := w.finish(300*ms, forebay.OutcomeDone); got != want {
+			t.Fatalf("the limit went from %d to %d, one call a minute", want, got)
+		}
+	}
+	w.now = w.now.Add(24 * time.Hour)
+	for range 10_000 {
+		w.now = w.now.Add(ms)
+		w.start()
+		if got := w.finish(10*ms, forebay.OutcomeDone); got != want {
+			t.Fatalf("the limit went from %d to %d with one call at a time", want, got)
+		}
+	}
+}
+
+// AD-08: a backend that refuses many calls at once lowers the limit once, before a slot is
+// handed on, and again only after as long as calls take.
+func TestAD08ManyRefusalsAtOnceCutOnce(t *testing.T) {
+	p := newProbe(t, ProbeConfig{Start: 100, Max: 100})
+	w := newWorld(p, 100)
+	for range 60 {
+		w.start()
+	}
+	w.now = w.now.Add(50 * ms)
+	w.finish(50*ms, forebay.OutcomeDone)
+	before := p.State().Centre
+	for range 40 {
+		w.finish(ms, forebay.OutcomeOverloaded)
+	}
+	if c := p.State().Centre; c != before*.9 || p.State().Reason != Refused {
+		t.Errorf("40 refusals at once: from %v to %v (%s)", before, c, p.State().Reason)
+	}
+	w.now = w.now.Add(200 * ms)
+	w.finish(ms, forebay.OutcomeOverloaded)
+	if c := p.State().Centre; c < before*.81-1e-9 || c > before*.81+1e-9 {
+		t.Errorf("one more, later: %v", c)
+	}
+}
+
+// AD-11: what was ignored or cut off, and how long streams held their slots, says nothing.
+func TestAD11WhatSaysNothingTeachesNothing(t *testing.T) {
+	p := newProbe(t, ProbeConfig{})
+	w := newWorld(p, 20)
+	w.full(5*time.Second, 50*ms)
+	before := p.State()
+	for _, o := range []forebay.Outcome{forebay.OutcomeIgnored, forebay.OutcomeAborted} {
+		for range 10 {
+			w.start()
+			w.finish(ms, o)
+		}
+	}
+	if after := p.State(); after.Took != before.Took || after.Centre != before.Centre {
+		t.Errorf("from %+v to %+v", before, after)
+	}
+}
+
+// AD-13: a stream of an hour counts as ten deadlines.
+func TestAD13StreamCountsAsTenDeadlines(t *testing.T) {
+	p := newProbe(t, ProbeConfig{})
+	w := newWorld(p, 20)
+	w.full(5*time.Second, 50*ms)
+	before := p.State()
+	w.start()
+	w.finish(time.Hour, forebay.OutcomeDone)
+	if after := p.State(); after.Took > before.Took+time.Second {
+		t.Errorf("from %v to %v", before.Took, after.Took)
+	}
+}
+
+// AD-09: a limit that is right at its maximum stays there, but for the probes below it.
+func TestAD09TheMaximumIsNoFault(t *testing.T) {
+	l, p := probing(t, ProbeConfig{Max: 20})
+	r := run(t, backends[0].scenario(.35, l))
+	if p.State().Centre < 19 || r.Gates[0].Limit < 18 {
+		t.Errorf("limits of %.1f on average; %+v", r.Gates[0].Limit, p.State())
+	}
+}
+
+// AD-04: the bounds hold whatever happens, and are no levels that it probes at.
+func TestAD04BoundsHold(t *testing.T) {
+	for seed := range uint64(200) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		least := 1 + dice.IntN(20)
+		most := least + dice.IntN(200)
+		p := newProbe(t, ProbeConfig{Min: least, Max: most, Seed: seed})
+		w := newWorld(p, max(least, min(20, most)))
+		for range 3000 {
+			if dice.IntN(3) > 0 {
+				w.now = w.now.Add(time.Duration(dice.Int64N(int64(1) << dice.IntN(31))))
+			}
+			switch held := time.Duration(dice.Int64N(int64(1) << dice.IntN(40))); dice.IntN(5) {
+			case 0:
+				w.offered += uint64(dice.IntN(50))
+				w.waiting++
+				w.tell(forebay.ObservedJoin, forebay.Observation{})
+			case 1:
+				w.waiting = max(0, w.waiting-1)
+				w.tell(forebay.ObservedLeave, forebay.Observation{})
+			case 2, 3:
+				if w.inFlight < w.limit {
+					w.start()
+				}
+			case 4:
+				if w.inFlight > 0 {
+					w.finish(held, forebay.Outcome(dice.IntN(4)))
+				}
+			}
+			if w.limit < least || w.limit > most {
+				t.Fatalf("seed %d: the limit is %d, of %d to %d; %+v", seed, w.limit, least, most, p.State())
+			}
+		}
+	}
+	w := newWorld(newProbe(t, ProbeConfig{Min: 7, Max: 7}), 7)
+	if w.full(10*time.Second, 20*ms); w.limit != 7 {
+		t.Errorf("from 7 to 7 it is %d", w.limit)
+	}
+}
+
+// TestOnlyTheDeadlineIsNeeded: a backend that queues whatever it gets is not fed more than
+// a third of the deadline.
+func TestOnlyTheDeadlineIsNeeded(t *testing.T) {
+	for _, deadline := range []time.Duration{300 * ms, 3 * time.Second} {
+		l, p := probing(t, ProbeConfig{Deadline: deadline})
+		b := backend{"one", 100, 1, simulate.Resource{Servers: 1}, simulate.Exponential(10 * ms), 0}
+		sc := b.scenario(3, l)
+		sc.Clients[0].Deadline = deadline
+		r := run(t, sc)
+		if took := time.Duration(r.Clients[0].Took.P99 * float64(time.Second)); took > deadline || r.Goodput < .93 {
+			t.Errorf("deadline %v: %v for 99 of 100, %.3f of what could be; %+v", deadline, took, r.Goodput, p.State())
+		}
+	}
+}
+
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		config ProbeConfig
+		want   string
+	}{
+		{ProbeConfig{Deadline: -1}, "adaptive: Deadline is -1ns; it must be 0 (meaning 1s) to 24h"},
+		{ProbeConfig{Min: -1}, "adaptive: Min is -1, Max 0, Start 0; none may be below 0"},
+		{ProbeConfig{Min: 5, Max: 4}, "adaptive: Max is 4; it must be from Min, 5, to 1048575"},
+		{ProbeConfig{Min: 5, Start: 4}, "adaptive: Start is 4; it must be from Min, 5, to Max, 1000"},
+		{ProbeConfig{Max: 10, Start: 11}, "adaptive: Start is 11; it must be from Min, 1, to Max, 10"},
+	} {
+		if _, err := NewProbe(c.config); err == nil || err.Error() != c.want {
+			t.Errorf("%+v: %v", c.config, err)
+		}
+	}
+	for _, c := range []ProbeConfig{{}, {Min: 2000}, {Min: 30}, {Max: 5}, {Min: 3, Max: 3, Start: 3}} {
+		if _, err := NewProbe(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestReasonsAreTold: each move has one, and a state can be looked at meanwhile.
+func TestReasonsAreTold(t *testing.T) {
+	var seen []Reason
+	p := newProbe(t, ProbeConfig{Max: 5000})
+	look := func() {
+		if r := p.State().Reason; !slices.Contains(seen, r) {
+			seen = append(seen, r)
+		}
+	}
+	look()
+	sc := backends[3].scenario(3, func() admit.Limiter { return watched{simulate.Limiter(p), look} })
+	sc.For = time.Minute
+	run(t, sc)
+	for _, want := range []Reason{Started, Climbed, Descended, Settled} {
+		if !slices.Contains(seen, want) {
+			t.Errorf("%s is not among %v", want, seen)
+		}
+	}
+}
+
+type watched struct {
+	admit.Limiter
+	look func()
+}
+
+func (w watched) Observe(o *admit.Observation) int {
+	n := w.Limiter.Observe(o)
+	w.look()
+	return n
+}
+
+// TestInAGate: the limiter of a real gate, which moves its limit.
+func TestInAGate(t *testing.T) {
+	p := newProbe(t, ProbeConfig{Start: 3, Max: 9})
+	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 3, MaxWait: ms, Limiter: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := g.Stats().Capacity; n < 3 || n > 9 {
+		t.Errorf("capacity %d", n)
+	}
+	for range 100 {
+		l, ok := g.TryAcquire(forebay.Call{})
+		if !ok {
+			t.Fatal("an empty gate refuses")
+		}
+		l.ReleaseAs(forebay.OutcomeOverloaded)
+	}
+	if s := p.State(); s.Centre >= 3 || s.Limit < 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	w := newWorld(newProbe(t, ProbeConfig{}), 20)
+	w.full(time.Second, 20*ms)
+	if n := testing.AllocsPerRun(1000, func() {
+		w.now = w.now.Add(ms)
+		w.finish(20*ms, forebay.OutcomeDone)
+		w.start()
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkObserve: a call of a full gate, its start and its end.
+func BenchmarkObserve(b *testing.B) {
+	w := newWorld(newProbe(b, ProbeConfig{}), 20)
+	w.full(time.Second, 20*ms)
+	b.ReportAllocs()
+	for b.Loop() {
+		w.now = w.now.Add(ms)
+		w.finish(20*ms, forebay.OutcomeDone)
+		w.start()
+	}
+}
