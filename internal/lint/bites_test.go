@@ -88,7 +88,7 @@ var bites = []struct {
 	{"importFloors", files{"kit.go": "package m\nimport _ \"example.com/m/forebaytest\"\n"}, "the test kit is for tests"},
 	{"importFloors", files{"third.go": "package m\nimport _ \"github.com/a/b\"\n"}, "third-party"},
 	{"importFloors", files{"third_test.go": "package m\nimport _ \"golang.org/x/sync/errgroup\"\n"}, "third-party"},
-	{"importFloors", files{"adaptive/side.go": "package adaptive\nimport _ \"example.com/m/cluster\"\n"}, "sideways, from adaptive to cluster"},
+	{"importFloors", files{"cluster/side.go": "package cluster\nimport _ \"example.com/m/internal/simulate\"\n"}, "sideways, from cluster to internal/simulate"},
 	{"importFloors", files{"contrib/prom/side.go": "package prom\nimport _ \"example.com/m/contrib/redis\"\n"}, "sideways"},
 	{"importFloors", files{"contrib/prom/up.go": "package prom\nimport _ \"example.com/m/cmd/m/internal/admin\"\n"}, "upwards"},
 	{"importFloors", files{"cmd/m/internal/admin/up.go": "package admin\nimport _ \"example.com/m/cmd/m\"\n"}, "upwards"},
