@@ -32,6 +32,7 @@ func (c *Config) YAML() string {
 		upstream = "unix:" + c.Upstream.Path
 	}
 	line("upstream: %s", quote(upstream))
+	line("transport: %s", c.Transport)
 	line("drain_timeout: %s", FormatDuration(c.DrainTimeout))
 	line("timeouts: {read_header: %s, idle: %s, write: %s, upstream_response: %s}",
 		FormatDuration(c.Timeouts.ReadHeader), FormatDuration(c.Timeouts.Idle), FormatDuration(c.Timeouts.Write), FormatDuration(c.Timeouts.UpstreamResponse))

@@ -95,6 +95,7 @@ timeouts:
   idle: 1m30s
   upstream_response: 1h
 front_timeout: 2h
+transport: standard
 pools:
   db: 20
   "5": 4

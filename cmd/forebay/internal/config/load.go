@@ -89,6 +89,7 @@ func defaults() *Config {
 	return &Config{
 		Listen:       Listen{DefaultListen},
 		Admin:        Admin{Address: DefaultAdmin},
+		Transport:    "lean",
 		DrainTimeout: DefaultDrainTimeout,
 		Timeouts:     Timeouts{DefaultReadHeader, DefaultIdle, DefaultWrite, DefaultUpstreamResponse},
 		Caller:       Caller{"X-Forwarded-For", DefaultIPv6Prefix},

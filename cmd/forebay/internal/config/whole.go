@@ -28,6 +28,11 @@ func (d *decoder) whole(root value) {
 		{"connections", d.connections},
 		{"admin", d.admin},
 		{"upstream", d.upstream},
+		{"transport", func(v value) {
+			if w, ok := d.word(v, "lean", "standard"); ok {
+				c.Transport = w
+			}
+		}},
 		{"drain_timeout", func(v value) { d.durationInto(&c.DrainTimeout, v, 0, "30s") }},
 		{"timeouts", d.timeouts},
 		{"front_timeout", func(v value) { d.durationInto(&c.FrontTimeout, v, shortest, "60s") }},

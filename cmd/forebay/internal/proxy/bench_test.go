@@ -39,7 +39,7 @@ func benchmark(b *testing.B, h http.Handler) {
 
 func BenchmarkHandler(b *testing.B) {
 	u, _ := url.Parse("http://127.0.0.1:8000")
-	ours := New(Config{Upstream: u})
+	ours := New(Config{Upstream: u, Transport: TransportStandard})
 	ours.reverse.Transport = canned{}
 	plain := &httputil.ReverseProxy{
 		Transport: canned{}, BufferPool: buffers{},

@@ -33,6 +33,9 @@
 // nobody else. Requests of gRPC, which has no other way, go by HTTP/2, to an http
 // or unix upstream without encryption.
 //
+// There are two transports for HTTP/1.1 in the clear, [TransportLean] and
+// [TransportStandard], with the same rules and the same tests.
+//
 // # What the client gets
 //
 // The upstream's answer, unchanged but for hop-by-hop headers: 1xx, trailers, an

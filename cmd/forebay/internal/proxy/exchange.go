@@ -14,10 +14,10 @@ import (
 )
 
 // exchange is one request on its way to the upstream and back. It is the context
-// of the request that ReverseProxy gets, which is how the functions that
-// ReverseProxy calls find it.
+// of the request that ReverseProxy gets, where that is used, which is how the functions
+// that ReverseProxy calls find it.
 type exchange struct {
-	context.Context // the caller's, ended when the exchange is over
+	context.Context // the caller's, ended when the exchange is over; nil: nobody needs it
 	caller
 	end     context.CancelCauseFunc
 	handler *Handler
@@ -42,10 +42,13 @@ type exchangeKey struct{}
 
 func (h *Handler) newExchange(w http.ResponseWriter, r *http.Request, lease forebay.Lease) *exchange {
 	x := &exchange{handler: h, request: r, lease: lease, caller: h.callerOf(r), started: clock()}
-	x.Context, x.end = context.WithCancelCause(r.Context())
 	x.answer.exchange, x.answer.ResponseWriter = x, w
-	x.trace.GetConn, x.trace.WroteHeaders = x.connecting, x.wroteHeaders
 	return x
+}
+
+// exchangeOf finds it in the context of a request that ReverseProxy knows.
+func exchangeOf(r *http.Request) *exchange {
+	return r.Context().Value(exchangeKey{}).(*exchange)
 }
 
 // Value finds the exchange itself under exchangeKey.
@@ -56,8 +59,12 @@ func (x *exchange) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// traced is x with the counting of attempts.
-func (x *exchange) traced() context.Context { return httptrace.WithClientTrace(x, &x.trace) }
+// traced is x with the counting of attempts, for net/http's transport.
+func (x *exchange) traced() context.Context {
+	x.Context, x.end = context.WithCancelCause(x.request.Context())
+	x.trace.GetConn, x.trace.WroteHeaders = x.connecting, x.wroteHeaders
+	return httptrace.WithClientTrace(x, &x.trace)
+}
 
 // maxSent bounds what net/http does when a kept connection ends before the answer
 // to a GET begins: it sends the request again on the next kept connection, for as
@@ -81,8 +88,7 @@ func (x *exchange) connecting(string) {
 func (x *exchange) wroteHeaders() { x.sent.Add(1) }
 
 // answered sees each answer of the upstream before it is handed back.
-func answered(res *http.Response) error {
-	x := res.Request.Context().Value(exchangeKey{}).(*exchange)
+func (x *exchange) answered(res *http.Response) error {
 	x.headers = clock().Sub(x.started)
 	if res.StatusCode < 100 {
 		return errStatus
@@ -111,7 +117,12 @@ func (x *exchange) spool(res *http.Response) {
 		x.lease.Release() // there is nothing to wait for
 		return
 	}
-	x.spooled = s.newSpooled(bounds, res.Body, res.ContentLength, x.lease, func() { x.end(nil) })
+	body := res.Body
+	stop := func() { _ = body.Close() }
+	if x.end != nil { // net/http's transport goes by the context
+		stop = func() { x.end(nil) }
+	}
+	x.spooled = s.newSpooled(bounds, res.Body, res.ContentLength, x.lease, stop)
 	x.body.ReadCloser = x.spooled
 }
 
@@ -127,7 +138,9 @@ func (x *exchange) finish() {
 	x.answer.hurry() // what is still in its buffers goes out behind the handler
 	x.upload.shut()
 	x.tunnel.shut()
-	x.end(nil)
+	if x.end != nil {
+		x.end(nil)
+	}
 	if x.spooled != nil {
 		_ = x.spooled.Close() // again, unless a panic came between
 	}

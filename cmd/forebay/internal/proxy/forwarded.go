@@ -2,25 +2,23 @@ package proxy
 
 import (
 	"net/http"
-	"net/http/httputil"
 	"net/netip"
 	"strings"
 )
 
 // rewrite makes the request that goes to the upstream. Hop-by-hop headers are gone
 // by now: a client cannot have ours removed by naming them in Connection.
-func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
-	x := pr.In.Context().Value(exchangeKey{}).(*exchange)
-	out := pr.Out
+func (x *exchange) rewrite(in, out *http.Request) {
+	h := x.handler
 	out.URL = x.target.url(h.scheme, h.host, h.base)
 	h.dropClaims(out.Header, x.trusted)
-	h.setCallers(out.Header, pr.In.Header, x.trusted)
+	h.setCallers(out.Header, in.Header, x.trusted)
 	dropUpgradeToHTTP(out.Header)
-	setForwarded(out.Header, pr.In, x.caller, h.config.CallerHeader)
+	setForwarded(out.Header, in, x.caller, h.config.CallerHeader)
 	out.Header[h.config.RequestIDHeader] = []string{x.id}
-	out.Trailer = h.announced(pr.In.Trailer)
+	out.Trailer = h.announced(in.Trailer)
 	if out.Body != nil {
-		x.upload.from, x.upload.trailer, x.upload.sent = pr.In.Body, pr.In.Trailer, out.Trailer
+		x.upload.from, x.upload.trailer, x.upload.sent = in.Body, in.Trailer, out.Trailer
 		out.Body = &x.upload
 		out.GetBody = x.upload.again
 	}

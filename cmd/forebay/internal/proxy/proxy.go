@@ -55,10 +55,22 @@ type Config struct {
 	// Spool takes in the answers to requests that have passed a gate with
 	// [forebay.HoldUpstreamDone]. Nil: such a gate is like any other.
 	Spool *Spool
+	// Transport is what speaks HTTP/1.1 to an upstream without encryption. Empty means
+	// TransportLean.
+	Transport string
 	// Done is called once for each request, when its answer has been written or
 	// given up, before ServeHTTP returns or panics on. It must not block. Nil: nobody.
 	Done func(Result)
 }
+
+// Transports. Both write requests and read answers with net/http, and keep to the same
+// rules.
+const (
+	// TransportLean does a request in its handler's goroutine.
+	TransportLean = "lean"
+	// TransportStandard is [http.Transport], with two goroutines for each connection.
+	TransportStandard = "standard"
+)
 
 const (
 	defaultResponseTimeout = 30 * time.Second
@@ -150,10 +162,10 @@ func New(c Config) *Handler {
 		panic("proxy: Upstream " + u.Redacted() + " has no scheme known here; it must be http, https, h2c or unix")
 	}
 	h.reverse = httputil.ReverseProxy{
-		Rewrite:        h.rewrite,
+		Rewrite:        func(r *httputil.ProxyRequest) { exchangeOf(r.In).rewrite(r.In, r.Out) },
 		Transport:      h.transports,
 		BufferPool:     buffers{},
-		ModifyResponse: answered,
+		ModifyResponse: func(r *http.Response) error { return exchangeOf(r.Request).answered(r) },
 		ErrorHandler:   failed,
 		ErrorLog:       log.New(io.Discard, "", 0), // an error is in the Result
 	}
@@ -184,6 +196,9 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, lease forebay.Le
 		x.refuse(failure{status: http.StatusNotImplemented, code: "not_implemented", outcome: forebay.OutcomeIgnored, err: errConnect})
 	case !ok:
 		x.refuse(failure{status: http.StatusBadRequest, code: "bad_request", outcome: forebay.OutcomeIgnored, err: errTarget})
+	case h.transports.takesLean(r):
+		x.target = target
+		x.forward()
 	default:
 		x.target = target
 		h.reverse.ServeHTTP(&x.answer, r.WithContext(x.traced()))

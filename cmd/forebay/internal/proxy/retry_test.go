@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,8 +60,21 @@ func TestOP06StaleConnections(t *testing.T) {
 
 // settle waits until the transport has noticed that its idle connection ended: no
 // goroutine of a kept connection is left.
+// The lean transport looks when it needs one.
 func settle(g *rig) {
-	eventually(g, "the stale connection is dropped", func() bool { return !strings.Contains(stacks(), "persistConn).readLoop") })
+	eventually(g, "the stale connection is dropped", func() bool {
+		if l := g.proxy.transports.lean; l != nil {
+			return l.idle.allEnded()
+		}
+		return !strings.Contains(stacks(), "persistConn).readLoop")
+	})
+}
+
+// allEnded reports whether no connection that is kept could be used.
+func (p *idlePool) allEnded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !slices.ContainsFunc(p.conns, (*leanConn).alive)
 }
 
 // TestOP06FirstWriteFails: a POST with a body goes out again when the kept
@@ -78,8 +92,9 @@ func TestOP06FirstWriteFails(t *testing.T) {
 	g := inFront(t, u.url, nil)
 	var dialed []*stubborn
 	var mu sync.Mutex
-	dial := g.proxy.transports.http.DialContext
-	g.proxy.transports.http.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	inForce := g.proxy.transports.dialing()
+	dial := *inForce
+	*inForce = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
@@ -98,6 +113,14 @@ func TestOP06FirstWriteFails(t *testing.T) {
 	if n := len(u.heads()); n != 2 || len(dialed) != 2 {
 		t.Errorf("%d requests on %d connections reached the upstream, want 2 on 2", n, len(dialed))
 	}
+}
+
+// dialing is what connects for the transport in force.
+func (t *transports) dialing() *func(context.Context, string, string) (net.Conn, error) {
+	if t.lean != nil {
+		return &t.lean.dial
+	}
+	return &t.http.DialContext
 }
 
 // stubborn is a connection whose writes can be made to fail.

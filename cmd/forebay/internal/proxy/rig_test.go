@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// transport is the one that tests run with.
+var transport string
+
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -111,7 +114,7 @@ func inFront(t testing.TB, upstream string, change func(*Config), wrap ...func(h
 		t.Fatal(err)
 	}
 	g := &rig{TB: t, results: make(chan Result, 10000)}
-	c := Config{Upstream: u, ResponseTimeout: patience, IdlePerHost: 64, Done: func(r Result) { g.results <- r }}
+	c := Config{Upstream: u, Transport: transport, ResponseTimeout: patience, IdlePerHost: 64, Done: func(r Result) { g.results <- r }}
 	if change != nil {
 		change(&c)
 	}

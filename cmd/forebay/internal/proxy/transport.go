@@ -24,12 +24,13 @@ const (
 
 // transports reach the upstream: HTTP/1.1 for everybody, HTTP/2 for gRPC.
 type transports struct {
+	lean       *lean // in place of http; nil: http does it
 	http, grpc *http.Transport
 	only2      bool // HTTP/2 for everything but upgrades
 }
 
 func newTransports(c Config) *transports {
-	t := &transports{http: newTransport(c), grpc: newTransport(c), only2: c.Upstream.Scheme == "h2c"}
+	t := &transports{lean: newLean(c), http: newTransport(c), grpc: newTransport(c), only2: c.Upstream.Scheme == "h2c"}
 	t.http.Protocols.SetHTTP1(true)
 	if c.Upstream.Scheme == "https" {
 		t.grpc.Protocols.SetHTTP2(true)
@@ -61,23 +62,51 @@ func newTransport(c Config) *http.Transport {
 // HTTP/1.1 alone, so an upstream of HTTP/2 is asked for it in that; one that does not
 // speak it answers no HTTP, which is 502.
 func (t *transports) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.only2 && r.Header["Upgrade"] == nil {
+	if t.takesHTTP2(r) {
 		return t.grpc.RoundTrip(r)
 	}
-	kind := r.Header.Get("Content-Type")
-	if rest, ok := strings.CutPrefix(kind, "application/grpc"); ok && r.ProtoMajor == 2 &&
-		(rest == "" || rest[0] == '+' || rest[0] == ';') {
-		return t.grpc.RoundTrip(r)
+	if t.lean != nil {
+		return t.lean.RoundTrip(r)
 	}
 	return t.http.RoundTrip(r)
 }
 
+func (t *transports) takesHTTP2(r *http.Request) bool {
+	if t.only2 && r.Header["Upgrade"] == nil {
+		return true
+	}
+	rest, ok := strings.CutPrefix(r.Header.Get("Content-Type"), "application/grpc")
+	return ok && r.ProtoMajor == 2 && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}
+
+// takesLean reports whether a request as it came goes out by the lean transport and
+// without ReverseProxy, which is left the switches to other protocols.
+func (t *transports) takesLean(r *http.Request) bool {
+	return t.lean != nil && r.Header["Upgrade"] == nil && !t.takesHTTP2(r)
+}
+
 func (t *transports) close() {
+	if t.lean != nil {
+		t.lean.idle.close()
+	}
 	t.http.CloseIdleConnections()
 	t.grpc.CloseIdleConnections()
 }
 
 func dialer(c Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := socketDialer(c)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &upstreamConn{Conn: conn, patience: c.ResponseTimeout}, nil
+	}
+}
+
+// socketDialer connects to the upstream: to its socket, whatever the address, if it has
+// one.
+func socketDialer(c Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: min(dialTimeout, c.ResponseTimeout)}
 	socket := ""
 	if c.Upstream.Scheme == "unix" {
@@ -89,11 +118,7 @@ func dialer(c Config) func(ctx context.Context, network, addr string) (net.Conn,
 		if socket != "" {
 			network, addr = "unix", socket
 		}
-		conn, err := d.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return &upstreamConn{Conn: conn, patience: c.ResponseTimeout}, nil
+		return d.DialContext(ctx, network, addr)
 	}
 }
 

@@ -140,7 +140,8 @@ const spared = 100
 
 // max returns how many connections there may be: as configured, and no more than there
 // are descriptors for. The upstream needs one for each request that may run, and keeps as
-// many; of requests that pass no gate it is not known.
+// many, and the kernel moves a large answer through a pipe, of two; of requests that pass
+// no gate it is not known.
 func (cs *conns) max(cfg *config.Config) int {
 	const most, least = 1 << 20, 16
 	if cs.fixed > 0 {
@@ -153,7 +154,7 @@ func (cs *conns) max(cfg *config.Config) int {
 			running += cfg.Gates[i].MaxInFlight
 		}
 		left := cs.files - spared
-		room = max(least, left-min(left/2, 2*running+spared))
+		room = max(least, left-min(left/2, 4*running+spared))
 	}
 	if n := cfg.Connections.Max; n > 0 {
 		return min(n, room)
@@ -310,6 +311,38 @@ func (c *conn) Close() error {
 // configuration says. A deadline that somebody else has set goes first: by one that is
 // over nothing is written to a caller that has left.
 func (c *conn) Write(p []byte) (int, error) {
+	c.renewDeadline()
+	return c.Conn.Write(p)
+}
+
+// piece is how much the kernel moves by itself before the client's time begins anew: as
+// slow as one piece in that time a client may be.
+const piece = 64 << 10
+
+// ReadFrom writes what comes from another connection, by the kernel alone where it can.
+func (c *conn) ReadFrom(from io.Reader) (written int64, err error) {
+	to, canMove := c.Conn.(io.ReaderFrom)
+	rest, isBounded := from.(*io.LimitedReader)
+	if !canMove || !isBounded {
+		return io.Copy(struct{ io.Writer }{c}, from)
+	}
+	for rest.N > 0 && err == nil {
+		part := io.LimitedReader{R: rest.R, N: min(rest.N, piece)}
+		wanted := part.N
+		c.renewDeadline()
+		var n int64
+		n, err = to.ReadFrom(&part)
+		written += n
+		rest.N -= n
+		if n < wanted {
+			break
+		}
+	}
+	return written, err
+}
+
+// renewDeadline gives the client its time for the next piece.
+func (c *conn) renewDeadline() {
 	if c.patience > 0 {
 		c.mu.Lock()
 		if c.until.IsZero() {
@@ -317,7 +350,6 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 		c.mu.Unlock()
 	}
-	return c.Conn.Write(p)
 }
 
 // SetWriteDeadline sets a deadline that goes before ours.

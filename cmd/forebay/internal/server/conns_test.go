@@ -369,7 +369,7 @@ func TestOP04DescriptorsRunOut(t *testing.T) {
 	if !isOver(t, silent) {
 		t.Error("it is still there")
 	}
-	for files, want := range map[int]int{0: 1 << 20, 20000: 20000 - 100 - 140, 1024: 1024 - 100 - 140, 256: 78, 100: 16} {
+	for files, want := range map[int]int{0: 1 << 20, 20000: 20000 - 100 - 180, 1024: 1024 - 100 - 180, 256: 78, 100: 16} {
 		cs := &conns{files: files}
 		cfg := &config.Config{Gates: []config.Gate{{Config: forebay.Config{MaxInFlight: 20}}}}
 		if got := cs.max(cfg); got != want {
@@ -407,5 +407,49 @@ func TestDeadlineOfOthersGoesFirst(t *testing.T) {
 		if _, err := c.Write([]byte("x")); err != nil {
 			t.Errorf("without one: %v", err)
 		}
+	}
+}
+
+// moved is a connection to which the kernel moves what comes, and the client's deadlines.
+type moved struct {
+	net.Conn
+	pieces []int64
+	until  []time.Time
+	fails  bool
+}
+
+func (m *moved) ReadFrom(r io.Reader) (int64, error) {
+	if m.fails {
+		return 0, io.ErrClosedPipe
+	}
+	n, err := io.Copy(io.Discard, r)
+	m.pieces = append(m.pieces, n)
+	return n, err
+}
+
+func (m *moved) SetWriteDeadline(t time.Time) error {
+	m.until = append(m.until, t)
+	return nil
+}
+
+// TestLargeAnswersHaveTheirTimeByThePiece: a client that reads is not cut because the
+// answer is long.
+func TestLargeAnswersHaveTheirTimeByThePiece(t *testing.T) {
+	m := &moved{}
+	c := &conn{Conn: m, patience: time.Hour}
+	from := &io.LimitedReader{R: strings.NewReader(strings.Repeat("x", 2*piece+100)), N: 2*piece + 10}
+	if n, err := c.ReadFrom(from); n != 2*piece+10 || err != nil || from.N != 0 {
+		t.Errorf("%d bytes, %v; %d are left", n, err, from.N)
+	}
+	if len(m.pieces) != 3 || len(m.until) != 3 || time.Until(m.until[2]) < time.Minute {
+		t.Errorf("pieces of %v, deadlines %v; want 3", m.pieces, m.until)
+	}
+	short := &io.LimitedReader{R: strings.NewReader("short"), N: 3 * piece}
+	if n, err := c.ReadFrom(short); n != 5 || err != nil {
+		t.Errorf("of a source that ends early: %d bytes, %v", n, err)
+	}
+	m.fails = true
+	if n, err := c.ReadFrom(&io.LimitedReader{R: strings.NewReader("x"), N: 1}); n != 0 || err == nil {
+		t.Errorf("to a connection that is gone: %d bytes, %v", n, err)
 	}
 }

@@ -166,7 +166,7 @@ func proxyConfig(cfg *config.Config) proxy.Config {
 		idle += g.MaxInFlight
 	}
 	return proxy.Config{
-		Upstream: cfg.Upstream, ResponseTimeout: cfg.Timeouts.UpstreamResponse, WriteTimeout: cfg.Timeouts.Write,
+		Upstream: cfg.Upstream, Transport: cfg.Transport, ResponseTimeout: cfg.Timeouts.UpstreamResponse, WriteTimeout: cfg.Timeouts.Write,
 		TrustedProxies: cfg.TrustedProxies, CallerHeader: cfg.Caller.Header, CallerHeaders: cfg.CallerHeaders(), IdlePerHost: idle,
 		RequestIDHeader: cfg.RequestID.Header,
 		TrustRequestID:  cfg.RequestID.Trust == config.TrustEverybody,

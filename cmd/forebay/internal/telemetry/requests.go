@@ -3,6 +3,7 @@ package telemetry
 import (
 	"bufio"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -105,6 +106,12 @@ func (rec *statusRecorder) WriteHeader(status int) {
 func (rec *statusRecorder) Write(p []byte) (int, error) {
 	rec.begin()
 	return rec.ResponseWriter.Write(p)
+}
+
+// ReadFrom writes an answer that the kernel can move by itself.
+func (rec *statusRecorder) ReadFrom(from io.Reader) (int64, error) {
+	rec.begin()
+	return io.Copy(rec.ResponseWriter, from)
 }
 
 func (rec *statusRecorder) begin() {
