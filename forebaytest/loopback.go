@@ -82,15 +82,11 @@ func (s *Loopback) Close() {
 // with the test, if not before.
 func (s *Loopback) Dial() *Raw {
 	s.t.Helper()
-	c, err := net.Dial("tcp", s.Addr())
-	if err != nil {
-		s.t.Fatalf("forebaytest: dialing: %v", err)
-	}
-	return newRaw(s.t, c)
+	return Dial(s.t, s.Addr())
 }
 
 // DialHTTP2 returns a connection on which a test writes and reads the frames of HTTP/2.
 func (s *Loopback) DialHTTP2() *Frames {
 	s.t.Helper()
-	return newFrames(s.Dial())
+	return s.Dial().HTTP2()
 }

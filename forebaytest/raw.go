@@ -23,6 +23,20 @@ type Raw struct {
 	once sync.Once // of closing
 }
 
+// Dial returns a connection to a server of whatever make, such as one in a process of its
+// own. It is closed with the test, if not before.
+func Dial(t testing.TB, addr string) *Raw {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatalf("forebaytest: dialing: %v", err)
+	}
+	return newRaw(t, c)
+}
+
+// HTTP2 begins HTTP/2 on the connection, on which nothing has been sent yet.
+func (r *Raw) HTTP2() *Frames { return newFrames(r) }
+
 func newRaw(t testing.TB, c net.Conn) *Raw {
 	r := &Raw{Conn: c, t: t, from: bufio.NewReader(c)}
 	_ = c.SetDeadline(overdue())

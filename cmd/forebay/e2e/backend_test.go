@@ -16,7 +16,7 @@ import (
 
 // backend is an upstream that counts what runs in it. /hold answers when it is told
 // to, /half breaks off in mid-body, /stream goes on until it is cut, /slow never
-// answers, and everything else is answered at once.
+// answers, /read takes in the body first, and everything else is answered at once.
 type backend struct {
 	*httptest.Server
 	running, most, served atomic.Int64
@@ -59,6 +59,9 @@ func (b *backend) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "begun\n")
 		_ = http.NewResponseController(w).Flush()
 		b.hold(r.Context())
+	case strings.HasSuffix(path, "/read"):
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "fine\n")
 	case strings.HasSuffix(path, "/half"):
 		breakOff(w)
 	default:
