@@ -4,10 +4,10 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,7 +27,7 @@ routes: [{match: /, gate: reports}]
 `)
 	c := p.call(1, "/hold")
 	p.gateIs("reports", 1, 0)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
+	conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(p.data, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestQU19EmptyReply(t *testing.T) {
 	p := start(t, "upstream: "+b.URL+"\ngates: {a: {max_in_flight: 1}}\nroutes: [{match: /, gate: a}]\n")
 	c := p.call(1, "/hold")
 	p.gateIs("a", 1, 0)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
+	conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(p.data, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

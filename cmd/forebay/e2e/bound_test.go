@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -69,7 +70,7 @@ func TestNeverAboveTheLimit(t *testing.T) {
 // oneConnection sends requests one after the other on a connection of its own: so many,
 // and until the limits no longer move.
 func (p *program) oneConnection(n int, until <-chan struct{}, failed chan<- string) {
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
+	conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(p.data, "http://"))
 	if err != nil {
 		failed <- err.Error()
 		return
@@ -152,7 +153,7 @@ func TestTenThousandInLine(t *testing.T) {
 	before := residentSet(t, p.cmd.Process.Pid)
 	conns := make([]net.Conn, waiting+limit)
 	for i := range conns {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
+		conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(p.data, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}

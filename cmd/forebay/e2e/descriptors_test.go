@@ -4,9 +4,9 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -30,7 +30,7 @@ func TestOP04ThreeHundredSilentConnections(t *testing.T) {
 	p.run()
 	p.serving()
 	for range 300 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
+		conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(p.data, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestOP04ThreeHundredSilentConnections(t *testing.T) {
 	}
 	before := p.processorTicks()
 	for i := range 20 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
+		conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(p.data, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}

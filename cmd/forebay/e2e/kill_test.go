@@ -232,7 +232,7 @@ func TestSIGTERMUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	wait()
-	if conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://")); err == nil {
+	if conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(p.data, "http://")); err == nil {
 		conn.Close()
 		t.Error("somebody still listens")
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -51,6 +52,20 @@ func build(m *testing.M) (code int, err error) {
 }
 
 const patience = 60 * time.Second // for everything, on a machine that is busy
+
+// guard is how long a connection of a test lasts. No test takes as long on the busiest
+// machine, and one that waits for what never comes fails by it and does not hang.
+const guard = 5 * patience
+
+// guarded dials for every client of a test.
+func guarded(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, addr)
+	if err == nil {
+		_ = conn.SetDeadline(time.Now().Add(guard))
+	}
+	return conn, err
+}
 
 // eventually polls until the condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
@@ -109,7 +124,7 @@ func prepare(t testing.TB, config string) *program {
 	t.Helper()
 	p := &program{
 		TB: t, config: filepath.Join(t.TempDir(), "forebay.yaml"), ended: make(chan struct{}),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}},
+		client: &http.Client{Transport: &http.Transport{DialContext: guarded, MaxIdleConnsPerHost: 1000}},
 	}
 	t.Cleanup(p.client.CloseIdleConnections)
 	p.write(config)

@@ -90,7 +90,7 @@ func TestUpstreamNeverSeesMoreThanTheLimit(t *testing.T) {
 	var ok, refused atomic.Int64
 	for i := range clients {
 		all.Go(func() {
-			tr := &http.Transport{}
+			tr := &http.Transport{DialContext: guarded}
 			defer tr.CloseIdleConnections()
 			for j := range each {
 				want := fmt.Sprintf("%d-%d", i, j)
@@ -160,7 +160,7 @@ func TestConservation(t *testing.T) {
 	for i := range clients {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(seed), uint64(i)))
-			tr := &http.Transport{}
+			tr := &http.Transport{DialContext: guarded}
 			if i%2 == 1 {
 				tr = h2c()
 			}

@@ -113,7 +113,7 @@ func TestSL02ClientClosesAProxiedStreamHalfWay(t *testing.T) {
 	})
 	g := inFront(t, up, nil)
 	for _, method := range []string{"h1", "h2"} {
-		tr := &http.Transport{}
+		tr := &http.Transport{DialContext: guarded}
 		if method == "h2" {
 			tr = h2c()
 		}

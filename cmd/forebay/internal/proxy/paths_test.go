@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -159,7 +160,7 @@ func FuzzPaths(f *testing.F) {
 // askFor sends a target as it is and returns the answer's head and body.
 func askFor(t testing.TB, addr, target string) (head, body string) {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
+	c, err := guarded(context.Background(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -258,7 +258,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		ok(u, c, r)
 	})
 	g := inFront(t, u.url, func(c *Config) { c.IdlePerHost = n })
-	tr := &http.Transport{MaxIdleConnsPerHost: n}
+	tr := &http.Transport{DialContext: guarded, MaxIdleConnsPerHost: n}
 	defer tr.CloseIdleConnections()
 	for range 10 {
 		var wg sync.WaitGroup

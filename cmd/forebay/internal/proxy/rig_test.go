@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -55,6 +56,20 @@ func (s *safeBuffer) String() string {
 }
 
 const patience = 10 * time.Second // for what should take milliseconds
+
+// guard is how long a connection of a test lasts. No test takes as long on the busiest
+// machine, and one that waits for what never comes fails by it and does not hang.
+const guard = 3 * time.Minute
+
+// guarded dials for every client of a test.
+func guarded(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, addr)
+	if err == nil {
+		_ = conn.SetDeadline(time.Now().Add(guard))
+	}
+	return conn, err
+}
 
 // eventually polls until the condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
@@ -184,7 +199,7 @@ func (g *rig) noMore() {
 // dial connects to the proxy.
 func (g *rig) dial() net.Conn {
 	g.Helper()
-	c, err := net.Dial("tcp", g.addr)
+	c, err := guarded(context.Background(), "tcp", g.addr)
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -214,7 +229,7 @@ func (g *rig) get(method, path string, body io.Reader, headers ...string) (*http
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}
-	tr := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	tr := &http.Transport{DialContext: guarded, DisableKeepAlives: true, DisableCompression: true}
 	defer tr.CloseIdleConnections()
 	res, err := tr.RoundTrip(r)
 	if err != nil {
@@ -333,7 +348,7 @@ func trust(list ...string) func(*Config) {
 
 // h2c is a client that speaks HTTP/2 without encryption.
 func h2c() *http.Transport {
-	tr := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
+	tr := &http.Transport{DialContext: guarded, Protocols: new(http.Protocols), DisableCompression: true}
 	tr.Protocols.SetUnencryptedHTTP2(true)
 	return tr
 }

@@ -256,7 +256,7 @@ func TestSpoolIsNoDelay(t *testing.T) {
 		}
 	})
 	s := newSpoolRig(t, onDisk(t, 1<<20), url)
-	for _, tr := range []*http.Transport{{}, h2c()} {
+	for _, tr := range []*http.Transport{{DialContext: guarded}, h2c()} {
 		defer tr.CloseIdleConnections()
 		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.addr, nil)
 		res, err := tr.RoundTrip(r)
@@ -361,7 +361,7 @@ func TestSpoolOfAnyAnswer(t *testing.T) {
 		}
 	})
 	s := newSpoolRig(t, onDisk(t, 1<<20), url)
-	for _, tr := range []*http.Transport{{}, h2c()} {
+	for _, tr := range []*http.Transport{{DialContext: guarded}, h2c()} {
 		defer tr.CloseIdleConnections()
 		for _, c := range []struct {
 			method, path string

@@ -31,7 +31,7 @@ func TestEventsComeOneByOne(t *testing.T) {
 	for _, kind := range []string{"text/event-stream", "application/x-ndjson"} {
 		r, _ := http.NewRequest("GET", "http://"+g.addr, nil)
 		r.Header.Set("Accept", kind)
-		tr := &http.Transport{}
+		tr := &http.Transport{DialContext: guarded}
 		res, err := tr.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ func TestInterimAnswersAndTrailers(t *testing.T) {
 		w.Header().Set(http.TrailerPrefix+"X-Surprise", "s")
 	})
 	g := inFront(t, up, nil)
-	for name, tr := range map[string]*http.Transport{"h1": {}, "h2": h2c()} {
+	for name, tr := range map[string]*http.Transport{"h1": {DialContext: guarded}, "h2": h2c()} {
 		hints := ""
 		trace := &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
 			hints += fmt.Sprint(code, h.Get("Link"))
@@ -134,7 +134,7 @@ func TestBothWaysAtOnce(t *testing.T) {
 	g := inFront(t, up, nil)
 	sent := make([]byte, 3<<20)
 	_, _ = rand.Read(sent)
-	for name, tr := range map[string]*http.Transport{"h1": {}, "h2": h2c()} {
+	for name, tr := range map[string]*http.Transport{"h1": {DialContext: guarded}, "h2": h2c()} {
 		pr, pw := io.Pipe()
 		r, _ := http.NewRequest("POST", "http://"+g.addr, pr)
 		begun := make(chan struct{})
@@ -260,7 +260,7 @@ func TestUpstreamOfHTTP2Alone(t *testing.T) {
 	s.Protocols = new(http.Protocols)
 	s.Protocols.SetUnencryptedHTTP2(true)
 	g := inFront(t, "h2c://"+serve(t, s), nil)
-	for name, tr := range map[string]*http.Transport{"h1": {}, "h2": h2c()} {
+	for name, tr := range map[string]*http.Transport{"h1": {DialContext: guarded}, "h2": h2c()} {
 		r, _ := http.NewRequest("POST", "http://"+g.addr+"/a%2Fb?x=1;y", struct{ io.Reader }{strings.NewReader("body")})
 		r.Trailer = http.Header{"X-Sum": {"42"}}
 		res, err := tr.RoundTrip(r)

@@ -49,7 +49,7 @@ func writeCertificate(t testing.TB, dir string, serial int64) {
 
 // secure is a client of one protocol, and of one connection for each request.
 func secure(http2 bool) *http.Transport {
-	tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, Protocols: new(http.Protocols)}
+	tr := &http.Transport{DialContext: guarded, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, Protocols: new(http.Protocols)}
 	tr.Protocols.SetHTTP1(!http2)
 	tr.Protocols.SetHTTP2(http2)
 	return tr

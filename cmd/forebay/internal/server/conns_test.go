@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -126,7 +127,7 @@ func TestOP05BusyConnectionsAreKept(t *testing.T) {
 // connectAdmin opens a connection to the admin port and sends a text.
 func (r *rig) connectAdmin(text string) net.Conn {
 	r.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.admin, "http://"))
+	conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(r.admin, "http://"))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestSL11SlowReaders(t *testing.T) {
 	}
 	eventually(t, "both have run", func() bool { g, _ := r.gate("a"); return g.Stats().Accepted == 2 })
 	r.gateIs("a", 0, 0)
-	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr := &http.Transport{DialContext: guarded, Protocols: new(http.Protocols)}
 	tr.Protocols.SetUnencryptedHTTP2(true)
 	defer tr.CloseIdleConnections()
 	res, err := tr.RoundTrip(mustRequest(r.data + "/large"))
@@ -282,7 +283,7 @@ func TestSL11SlowReaders(t *testing.T) {
 func TestQuietStreamsAreKept(t *testing.T) {
 	r := start(t, "timeouts: {write: 1s}\ngates: {a: {max_in_flight: 2}}\nroutes: [{match: /, gate: a}]\n")
 	for _, http2 := range []bool{false, true} {
-		tr := &http.Transport{Protocols: new(http.Protocols)}
+		tr := &http.Transport{DialContext: guarded, Protocols: new(http.Protocols)}
 		tr.Protocols.SetHTTP1(!http2)
 		tr.Protocols.SetUnencryptedHTTP2(http2)
 		defer tr.CloseIdleConnections()

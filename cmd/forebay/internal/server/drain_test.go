@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -26,7 +27,7 @@ routes:
 // dial opens a connection on which nothing is sent.
 func (r *rig) dial() net.Conn {
 	r.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.data, "http://"))
+	conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(r.data, "http://"))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestOP01ExitWaitsForExemptTunnels(t *testing.T) {
 	r.cancel()
 	r.logged(`"msg":"draining before exit"`)
 	eventually(t, "the port is closed", func() bool {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(r.data, "http://"))
+		conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(r.data, "http://"))
 		if err == nil {
 			conn.Close()
 		}

@@ -63,7 +63,7 @@ func TestPerCallerByHeader(t *testing.T) {
 // time.
 func TestKR10BrowserOverOneConnection(t *testing.T) {
 	r := start(t, "gates: {a: {max_in_flight: 50, max_wait: 1m, max_waiting: 200, per_caller: {max_in_flight: 10}}}\nroutes: [{match: /, gate: a}]\n")
-	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr := &http.Transport{DialContext: guarded, Protocols: new(http.Protocols)}
 	tr.Protocols.SetUnencryptedHTTP2(true)
 	defer tr.CloseIdleConnections()
 	var all sync.WaitGroup

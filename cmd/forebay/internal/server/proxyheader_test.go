@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -19,7 +20,7 @@ import (
 // end, and what ended it.
 func (r *rig) raw(text string) (string, error) {
 	r.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.data, "http://"))
+	conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(r.data, "http://"))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestProxyHeaderThatTrickles(t *testing.T) {
 	half := v2(proxyproto.PROXY, proxyproto.TCPv4, tcp("203.0.113.9:4711"), tcp("127.0.0.1:80"))[:20]
 	var slow []net.Conn
 	for range 20 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(r.data, "http://"))
+		conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(r.data, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}

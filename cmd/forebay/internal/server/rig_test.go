@@ -25,6 +25,20 @@ import (
 
 const patience = 60 * time.Second // for what should take milliseconds, on a machine that is busy
 
+// guard is how long a connection of a test lasts. No test takes as long on the busiest
+// machine, and one that waits for what never comes fails by it and does not hang.
+const guard = 3 * patience
+
+// guarded dials for every client of a test.
+func guarded(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, addr)
+	if err == nil {
+		_ = conn.SetDeadline(time.Now().Add(guard))
+	}
+	return conn, err
+}
+
 // eventually polls until the condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
@@ -189,7 +203,7 @@ func startWith(t testing.TB, path, text string, b *backend, openStore func(confi
 	noLeaks(t)
 	r := &rig{
 		TB: t, backend: b, path: path, log: filepath.Join(t.TempDir(), "log.json"), ended: make(chan struct{}),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}},
+		client: &http.Client{Transport: &http.Transport{DialContext: guarded, MaxIdleConnsPerHost: 100}},
 	}
 	t.Cleanup(r.client.CloseIdleConnections)
 	if text != "" {
@@ -402,7 +416,7 @@ type tunnel struct {
 
 func (r *rig) tunnel(path string) *tunnel {
 	r.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.data, "http://"))
+	conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(r.data, "http://"))
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -2,10 +2,10 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,7 +20,7 @@ const spoolGates = "gates: {a: {max_in_flight: 1, hold: %s}}\nroutes: [{match: /
 // slow asks for something large and reads no more than the head of the answer.
 func (r *rig) slow() *http.Response {
 	r.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.data, "http://"))
+	conn, err := guarded(context.Background(), "tcp", strings.TrimPrefix(r.data, "http://"))
 	if err != nil {
 		r.Fatal(err)
 	}
