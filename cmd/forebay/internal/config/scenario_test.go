@@ -171,8 +171,21 @@ clients:
 	}
 }
 
+// asText is a scenario but for its limiters, which are functions.
 func asText(sc *simulate.Scenario) string {
-	text, err := json.MarshalIndent(sc, "", " ")
+	type gate struct {
+		Name             string
+		Config           admit.Config
+		RetryLo, RetryHi int
+	}
+	shown := struct {
+		*simulate.Scenario
+		Gates []gate // in place of the scenario's
+	}{Scenario: sc}
+	for _, g := range sc.Gates {
+		shown.Gates = append(shown.Gates, gate{g.Name, g.Config, g.RetryLo, g.RetryHi})
+	}
+	text, err := json.MarshalIndent(shown, "", " ")
 	if err != nil {
 		return err.Error()
 	}
