@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -186,21 +187,24 @@ func TestWorkThatEndsInTheVeryInstant(t *testing.T) {
 	t.Logf("%d in time, %d late", inTime, late)
 }
 
-// Whoever answers in place of work that goes on can have it counted as well.
+// Whoever answers in place of work that goes on keeps its slot for it, and has it counted.
 func TestLeaseThatTimedOut(t *testing.T) {
-	for _, c := range []struct {
-		config Config
-		counts int
-	}{{Config{MaxInFlight: 2, Track: true}, 1}, {Config{MaxInFlight: 2}, 0}} {
-		g := httpGate(t, c.config)
+	for _, c := range []Config{{MaxInFlight: 2, Track: true}, {MaxInFlight: 2}} {
+		g := httpGate(t, c)
 		l, _ := g.TryAcquire(Call{})
-		l.TimedOut()
-		l.TimedOut() // once
-		stillRunning(t, g, c.counts, 1)
+		works := l.TimedOut()
+		if works.TimedOut() != works { // once
+			t.Error("it is another lease each time")
+		}
+		stillRunning(t, g, 1, 1)
 		other, _ := g.TryAcquire(Call{})
 		other.Release()
-		stillRunning(t, g, c.counts, 1)
-		l.Release()
+		if holders := g.Holders(); len(holders) != 1 && c.Track {
+			t.Errorf("%+v", holders)
+		}
+		stillRunning(t, g, 1, 1)
+		works.Release()
+		stillRunning(t, g, 0, 0)
 		l.TimedOut() // stale
 		Lease{}.TimedOut()
 		stillRunning(t, g, 0, 0)
@@ -208,5 +212,47 @@ func TestLeaseThatTimedOut(t *testing.T) {
 		stillRunning(t, g, 0, 1)
 		again.Release()
 		wantConserved(t, g)
+	}
+}
+
+// Handlers that answer in its place give back nothing, behind a gate and behind a chain,
+// whatever else is to be done about their requests.
+func TestHandlerThatAnswersForWorkThatGoesOn(t *testing.T) {
+	for name, c := range map[string]Config{
+		"bare": {}, "tracked": {Track: true}, "with rules": {Hold: HoldUpstreamDone}, "in context": {LeaseInContext: true},
+		"observed": {Observers: []Observer{ObserverFunc(func(Event) {})}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Name, c.MaxInFlight = "first", 1
+			first := httpGate(t, c)
+			c.Name = "second"
+			second := httpGate(t, c)
+			chain, err := NewGroups(GroupsConfig{Routes: []Route{{Match: "/", Gates: []*Gate{first, second}}}})
+			must(err)
+			var works Lease
+			answers := func(w http.ResponseWriter, _ *http.Request, l Lease) {
+				works = l.TimedOut()
+				w.WriteHeader(http.StatusGatewayTimeout)
+			}
+			for gates, h := range map[int]http.Handler{1: first.HandlerFunc(answers), 2: chain.HandlerFunc(answers)} {
+				for range 3 {
+					h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+					stillRunning(t, first, 1, 1)
+					stillRunning(t, second, gates-1, gates-1)
+					if _, ok := first.TryAcquire(Call{}); ok {
+						t.Fatal("another call runs beside it")
+					}
+					works.Release()
+					stillRunning(t, first, 0, 0)
+					stillRunning(t, second, 0, 0)
+				}
+			}
+			for _, g := range []*Gate{first, second} {
+				if st := g.Stats(); st.StaleReleases > 0 {
+					t.Errorf("%+v", st)
+				}
+				wantConserved(t, g)
+			}
+		})
 	}
 }

@@ -100,11 +100,7 @@ func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, 
 		return
 	}
 	outcome := OutcomeAborted // of a panic: nothing is recovered, so its stack stays whole
-	defer func() {
-		if lease.Live() { // not given back early by next, which is no mistake
-			lease.ReleaseAs(outcome)
-		}
-	}()
+	defer func() { lease.handBack(outcome) }()
 	r, stop := wants.context(r, lease)
 	defer stop()
 	next(w, r, lease)

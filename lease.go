@@ -24,17 +24,43 @@ func (l Lease) Release() { l.end(OutcomeDone) }
 func (l Lease) ReleaseAs(o Outcome) { l.end(o) }
 
 // TimedOut says that whoever waits for the call was told that its time is up, while the
-// work goes on: until the lease is given back it counts in [Stats.StillRunning]. A gate
-// that neither tracks nor is observed keeps nothing of its leases, and does not count it.
-func (l Lease) TimedOut() {
-	if l.slot == nil || stateOf(l.word) == slotHeld || !l.slot.seize(l.word) {
-		return
+// work goes on, and returns the lease as the work has it: give that one back when the
+// work has really ended. Until then the slot is taken, also when a handler of this
+// package returns that had the lease, and counts in [Stats.StillRunning], of a chain at
+// each gate. A second one, and one of a lease that is given back, does nothing. This is
+// for who answers in place of work that goes on; [Config.MaxRun] does it for [Do].
+func (l Lease) TimedOut() Lease {
+	if l.slot == nil || !l.slot.seize(l.word) {
+		return l
 	}
-	if !l.slot.holder.late {
-		l.slot.holder.late = true
+	if stateOf(l.word) == slotHeld { // something is kept of it from now on
+		if l.slot.holder == nil {
+			l.slot.holder = &holder{}
+		}
+		*l.slot.holder = holder{cost: 1, rest: l.slot.holder.rest[:0]}
+		l.word = with(l.word, slotKept)
+	}
+	if h := l.slot.holder; !h.late {
+		h.late = true
 		l.slot.gate.late.Add(1)
+		for i := range h.rest {
+			h.rest[i] = h.rest[i].TimedOut()
+		}
 	}
 	l.slot.put(l.word)
+	return l
+}
+
+// handBack gives back what a handler had, when it has returned: unless it gave it back
+// itself, which is no mistake, or the work goes on.
+func (l Lease) handBack(o Outcome) {
+	switch {
+	case !l.Live():
+	case stateOf(l.word) != slotHeld:
+		l.endKept(o, true)
+	case stateOf(l.slot.word.Load()) == slotHeld: // else it is the work's
+		l.end(o)
+	}
 }
 
 // Hold returns the rule that the request of the lease comes under, for whoever hands on
@@ -69,7 +95,7 @@ func (l Lease) end(o Outcome) {
 	switch {
 	case l.slot == nil:
 	case stateOf(l.word) != slotHeld:
-		l.endKept(o)
+		l.endKept(o, false)
 	case l.slot.gate.slots.open.Load() != 0:
 		l.endFree()
 	default:
@@ -102,16 +128,20 @@ func (g *Gate) takeFreed(sl *slot, word uint64) {
 	g.unlock()
 }
 
-// endKept gives back a lease of which something is kept. What is kept is copied
-// out before the slot is free for the next call.
-func (l Lease) endKept(o Outcome) {
+// endKept gives back a lease of which something is kept, unless that is left to work
+// that goes on. What is kept is copied out before the slot is free for the next call.
+func (l Lease) endKept(o Outcome, leaveLate bool) {
 	g := l.slot.gate
 	if !l.slot.seize(l.word) {
 		g.stale.Add(1)
 		return
 	}
 	h := *l.slot.holder
-	if h.late {
+	switch {
+	case h.late && leaveLate:
+		l.slot.put(l.word)
+		return
+	case h.late:
 		g.late.Add(-1)
 	}
 	var links [4]Lease

@@ -28,8 +28,8 @@ type Stats struct {
 	Draining   bool   `json:"draining"`
 
 	// StillRunning is how many leases are out whose callers were told that time is up:
-	// the work goes on, for nobody, and keeps its slot. See [Config.MaxRun] and
-	// [Lease.TimedOut].
+	// the work goes on, for nobody, and keeps its slot until it has really ended. See
+	// [Config.MaxRun] and [Lease.TimedOut].
 	StillRunning int `json:"still_running"`
 
 	// Callers is how many callers with calls here are told apart; CallersBeyond counts the

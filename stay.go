@@ -59,8 +59,8 @@ func (s *stay) run(wants want, next func(http.ResponseWriter, *http.Request, Lea
 	outcome := OutcomeAborted
 	defer func() {
 		s.limits.stop()
-		if !s.kept && s.lease.Live() {
-			s.lease.ReleaseAs(outcome)
+		if !s.kept {
+			s.lease.handBack(outcome)
 		}
 		if s.refused != nil {
 			s.abortedByUs(recover())

@@ -38,7 +38,7 @@ func TestTM01_RandomRoutes(t *testing.T) {
 	for _, metrics := range all {
 		series += len(metrics)
 	}
-	if want := (max+1)*10 + 10 + 14; series > want {
+	if want := (max+1)*10 + 10 + 15; series > want {
 		t.Errorf("%d series, want at most %d", series, want)
 	}
 	wantValue(t, all, calls, "forebay_decisions_total", "decision", "accepted")

@@ -96,6 +96,7 @@ func TestCollectorShowsGate(t *testing.T) {
 		second := hold(t, g, forebay.Call{Route: "/a"})
 		second.Release()
 		second.Release()
+		first = first.TimedOut()
 		const want = `
 # HELP forebay_in_flight Units that run now.
 # TYPE forebay_in_flight gauge
@@ -127,6 +128,9 @@ forebay_overdue_leases_total{gate="reports"} 1
 # HELP forebay_stale_releases_total Releases of leases that had been given back already: harmless, and unless meant a bug in the caller.
 # TYPE forebay_stale_releases_total counter
 forebay_stale_releases_total{gate="reports"} 1
+# HELP forebay_still_running Calls that still run though their callers were told that time is up. They keep their slots until they have ended.
+# TYPE forebay_still_running gauge
+forebay_still_running{gate="reports"} 1
 # HELP forebay_waiting Calls in line now.
 # TYPE forebay_waiting gauge
 forebay_waiting{gate="reports"} 0
@@ -134,12 +138,13 @@ forebay_waiting{gate="reports"} 0
 		err := testutil.CollectAndCompare(m, strings.NewReader(want),
 			"forebay_in_flight", "forebay_in_flight_peak", "forebay_limit", "forebay_waiting", "forebay_oldest_lease_seconds",
 			"forebay_leases_granted_total", "forebay_leases_released_total", "forebay_overdue_leases_total",
-			"forebay_stale_releases_total", "forebay_observer_panics_total", "forebay_limiter_panics_total")
+			"forebay_stale_releases_total", "forebay_observer_panics_total", "forebay_limiter_panics_total", "forebay_still_running")
 		if err != nil {
 			t.Error(err)
 		}
 		first.Release()
 		all := gather(t, m)
+		wantValue(t, all, 0, "forebay_still_running")
 		wantValue(t, all, 2, "forebay_hold_seconds", "gate", "reports") // one of them held for no time at all
 		wantValue(t, all, 0, "forebay_oldest_lease_seconds")
 		wantValue(t, all, 1, "forebay_build_info")

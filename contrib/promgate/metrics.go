@@ -86,6 +86,8 @@ func gateMetrics() []gateMetric {
 			func(p *picture) float64 { return float64(p.InUse) }),
 		gauge("forebay_in_flight_peak", "Most units that ran at once in the last minute or since the last scrape, whichever is longer.",
 			func(p *picture) float64 { return float64(p.inFlightPeak) }),
+		gauge("forebay_still_running", "Calls that still run though their callers were told that time is up. They keep their slots until they have ended.",
+			func(p *picture) float64 { return float64(p.StillRunning) }),
 		gauge("forebay_limit", "Units that may run at once; 0: the gate is closed.",
 			func(p *picture) float64 { return float64(p.Capacity) }),
 		gauge("forebay_waiting", "Calls in line now.",

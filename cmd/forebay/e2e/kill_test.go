@@ -60,10 +60,11 @@ func TestUpstreamDiesUnderStreams(t *testing.T) {
 	p.backTo(before, "a", p.fullSet(b, "a", 3))
 }
 
-// TestUpstreamNeverAnswers: 504, said in the log, and the slot comes back.
+// TestUpstreamNeverAnswers: 504, said in the log, and the slot comes back; at once where
+// nothing is to be kept.
 func TestUpstreamNeverAnswers(t *testing.T) {
 	b := newBackend(t)
-	p := start(t, fmt.Sprintf(oneGate, "100ms", 1, b.URL))
+	p := start(t, fmt.Sprintf(oneGate, "100ms, still_running: 0", 1, b.URL))
 	before := p.idleUsage()
 	if got := p.call(9, "/slow").all(9); got[http.StatusGatewayTimeout] != 9 {
 		t.Errorf("answers by status: %v, want 9 times 504", got)

@@ -197,7 +197,7 @@ func TestPageAnswers(t *testing.T) {
 	b := newBackend(t)
 	f := serve(t, strings.Replace(behindProxy(t, b.URL), "max_in_flight: 12", "max_in_flight: 1", 1))
 	away := serve(t, behindProxy(t, closedURL()))
-	late := serve(t, behindProxy(t, b.URL)+"timeouts: {upstream_response: 50ms}\n")
+	late := serve(t, behindProxy(t, b.URL)+"timeouts: {upstream_response: 50ms, still_running: 0}\n")
 	empty := b.fill(t, "http://"+f.listen)
 	for _, x := range []struct{ url, shown string }{
 		{f.listen + "/", "503, `Proxy-Status: forebay; error=connection_limit_reached`"},

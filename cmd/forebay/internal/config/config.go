@@ -68,6 +68,7 @@ type Timeouts struct {
 	Idle             time.Duration // for the next request on a connection
 	Write            time.Duration // for a client to take in something of what it is sent
 	UpstreamResponse time.Duration // for the upstream's header to come back
+	StillRunning     time.Duration // for work whose client was told that it took too long; 0: none
 }
 
 // TLS is how requests come in encrypted.

@@ -34,8 +34,8 @@ func (c *Config) YAML() string {
 	line("upstream: %s", quote(upstream))
 	line("transport: %s", c.Transport)
 	line("drain_timeout: %s", FormatDuration(c.DrainTimeout))
-	line("timeouts: {read_header: %s, idle: %s, write: %s, upstream_response: %s}",
-		FormatDuration(c.Timeouts.ReadHeader), FormatDuration(c.Timeouts.Idle), FormatDuration(c.Timeouts.Write), FormatDuration(c.Timeouts.UpstreamResponse))
+	line("timeouts: {read_header: %s, idle: %s, write: %s, upstream_response: %s, still_running: %s}",
+		FormatDuration(c.Timeouts.ReadHeader), FormatDuration(c.Timeouts.Idle), FormatDuration(c.Timeouts.Write), FormatDuration(c.Timeouts.UpstreamResponse), FormatDuration(c.Timeouts.StillRunning))
 	if c.FrontTimeout > 0 {
 		line("front_timeout: %s", FormatDuration(c.FrontTimeout))
 	}

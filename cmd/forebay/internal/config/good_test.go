@@ -54,7 +54,7 @@ func TestTheContractsExample(t *testing.T) {
 	if got, want := c.Upstream.String(), "http://127.0.0.1:8000"; got != want {
 		t.Errorf("Upstream = %s, want %s", got, want)
 	}
-	if want := (Timeouts{5 * time.Second, 75 * time.Second, DefaultWrite, 30 * time.Second}); c.Timeouts != want {
+	if want := (Timeouts{5 * time.Second, 75 * time.Second, DefaultWrite, 30 * time.Second, 5 * time.Minute}); c.Timeouts != want {
 		t.Errorf("Timeouts = %v, want %v", c.Timeouts, want)
 	}
 	if c.DrainTimeout != 30*time.Second || c.FrontTimeout != 60*time.Second || c.Pools["db"] != 20 {
@@ -94,6 +94,7 @@ timeouts:
   read_header: 2500ms
   idle: 1m30s
   upstream_response: 1h
+  still_running: 0
 front_timeout: 2h
 transport: standard
 pools:
@@ -164,7 +165,7 @@ func TestEveryKey(t *testing.T) {
 	if want := (Admin{"0.0.0.0:9001", "testdata/admin.token", "0123456789abcdef0123456789abcdef"}); c.Admin != want {
 		t.Errorf("Admin = %v, want %v", c.Admin, want)
 	}
-	if want := (Timeouts{2500 * time.Millisecond, 90 * time.Second, DefaultWrite, time.Hour}); c.Timeouts != want || c.DrainTimeout != 0 {
+	if want := (Timeouts{2500 * time.Millisecond, 90 * time.Second, DefaultWrite, time.Hour, 0}); c.Timeouts != want || c.DrainTimeout != 0 {
 		t.Errorf("Timeouts = %v, want %v; DrainTimeout = %v, want 0", c.Timeouts, want, c.DrainTimeout)
 	}
 	var proxies []netip.Prefix

@@ -79,6 +79,7 @@ const (
 	DefaultIdle             = 75 * time.Second // of Timeouts.Idle
 	DefaultWrite            = 30 * time.Second // of Timeouts.Write
 	DefaultUpstreamResponse = 30 * time.Second // of Timeouts.UpstreamResponse
+	DefaultStillRunning     = 5 * time.Minute  // of Timeouts.StillRunning
 	DefaultIPv6Prefix       = 64               // of Caller.IPv6Prefix
 	DefaultMaxSize          = 64 << 20         // of Log.MaxSize, for a file
 	DefaultKeep             = 5                // of Log.Keep, for a file
@@ -91,7 +92,7 @@ func defaults() *Config {
 		Admin:        Admin{Address: DefaultAdmin},
 		Transport:    "lean",
 		DrainTimeout: DefaultDrainTimeout,
-		Timeouts:     Timeouts{DefaultReadHeader, DefaultIdle, DefaultWrite, DefaultUpstreamResponse},
+		Timeouts:     Timeouts{DefaultReadHeader, DefaultIdle, DefaultWrite, DefaultUpstreamResponse, DefaultStillRunning},
 		Caller:       Caller{"X-Forwarded-For", DefaultIPv6Prefix},
 		RequestID:    RequestID{"X-Request-Id", TrustProxies},
 		Log:          Log{To: "stderr", Decisions: "refused", RemoteIP: "truncated"},

@@ -79,6 +79,7 @@ func (d *decoder) timeouts(v value) {
 		{"idle", func(v value) { d.durationInto(&t.Idle, v, shortest, "75s") }},
 		{"write", func(v value) { d.durationInto(&t.Write, v, shortest, "30s") }},
 		{"upstream_response", func(v value) { d.durationInto(&t.UpstreamResponse, v, shortest, "30s") }},
+		{"still_running", func(v value) { d.durationInto(&t.StillRunning, v, 0, "5m") }},
 	})
 }
 

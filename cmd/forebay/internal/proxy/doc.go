@@ -49,6 +49,9 @@
 // upstream gives it, and the slot is given back at the end of that, however slowly the
 // client reads.
 //
+// An upstream that takes too long is not told: the client gets a 504, and the request
+// stays where it is, with its slot, until it is answered; see [Config.StillRunning].
+//
 // # Retries
 //
 // A request that failed on a kept connection before any byte of it was written is

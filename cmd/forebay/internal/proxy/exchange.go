@@ -25,10 +25,12 @@ type exchange struct {
 	target  target
 	upload  upload
 	answer  answer
-	lease   forebay.Lease // of the gates in front; zero: none that anybody knows of
-	body    watched       // the upstream's answer
-	spooled *spooled      // what body reads from; nil: from the upstream
-	tunnel  tunnel        // once upgraded
+	lease   forebay.Lease        // of the gates in front; zero: none that anybody knows of
+	body    watched              // the upstream's answer
+	spooled *spooled             // what body reads from; nil: from the upstream
+	tunnel  tunnel               // once upgraded
+	work    atomic.Pointer[work] // at the upstream; nil: nothing was sent yet
+	isLate  bool                 // the work was given up, and goes on
 	trace   httptrace.ClientTrace
 
 	started  time.Time
@@ -62,7 +64,7 @@ func (x *exchange) Value(key any) any {
 // traced is x with the counting of attempts, for net/http's transport.
 func (x *exchange) traced() context.Context {
 	x.Context, x.end = context.WithCancelCause(x.request.Context())
-	x.trace.GetConn, x.trace.WroteHeaders = x.connecting, x.wroteHeaders
+	x.trace.GetConn, x.trace.WroteHeaders, x.trace.WroteRequest = x.connecting, x.wroteHeaders, x.wroteRequest
 	return httptrace.WithClientTrace(x, &x.trace)
 }
 
@@ -82,10 +84,32 @@ var errStatus = errors.New("proxy: the upstream answered with a status below 100
 func (x *exchange) connecting(string) {
 	if x.sent.Load() >= maxSent {
 		x.end(errSentTwice)
+		x.work.Load().cancel(errSentTwice) // before this returns
 	}
 }
 
 func (x *exchange) wroteHeaders() { x.sent.Add(1) }
+
+// wroteRequest is called when all of it has gone out.
+func (x *exchange) wroteRequest(info httptrace.WroteRequestInfo) {
+	if info.Err == nil {
+		select {
+		case x.work.Load().sent <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// stop ends the exchange, at the upstream before it returns.
+func (x *exchange) stop(cause error) {
+	if w := x.work.Load(); w != nil && !x.isLate {
+		w.unlink()
+		w.cancel(cause)
+	}
+	if x.end != nil {
+		x.end(cause)
+	}
+}
 
 // answered sees each answer of the upstream before it is handed back.
 func (x *exchange) answered(res *http.Response) error {
@@ -120,7 +144,7 @@ func (x *exchange) spool(res *http.Response) {
 	body := res.Body
 	stop := func() { _ = body.Close() }
 	if x.end != nil { // net/http's transport goes by the context
-		stop = func() { x.end(nil) }
+		stop = func() { x.stop(nil) }
 	}
 	x.spooled = s.newSpooled(bounds, res.Body, res.ContentLength, x.lease, stop)
 	x.body.ReadCloser = x.spooled
@@ -133,14 +157,13 @@ func isEventStream(h http.Header) bool {
 	return len(kind) >= len(name) && strings.EqualFold(kind[:len(name)], name)
 }
 
-// finish ends the exchange and reports it. Of a panic nothing is recovered here.
+// finish ends the exchange and reports it. Of a panic nothing is recovered here. Work
+// that was given up goes on.
 func (x *exchange) finish() {
 	x.answer.hurry() // what is still in its buffers goes out behind the handler
 	x.upload.shut()
 	x.tunnel.shut()
-	if x.end != nil {
-		x.end(nil)
-	}
+	x.stop(nil)
 	if x.spooled != nil {
 		_ = x.spooled.Close() // again, unless a panic came between
 	}

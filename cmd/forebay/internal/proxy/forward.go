@@ -12,7 +12,7 @@ import (
 // httputil.ReverseProxy does for all others, without a copy of every header, a context
 // and a trace for each request; and it lets the kernel hand on what is large.
 func (x *exchange) forward() {
-	res, err := x.handler.transports.lean.send(x.outgoing(), x.interim)
+	res, err := x.handler.transports.lean.send(x.outgoing(), x.interim, x.leave)
 	if err != nil {
 		x.refuse(x.blame(err))
 		return

@@ -62,12 +62,14 @@ func (l *lean) RoundTrip(r *http.Request) (*http.Response, error) {
 		if t := httptrace.ContextClientTrace(r.Context()); t != nil && t.Got1xxResponse != nil {
 			_ = t.Got1xxResponse(status, textproto.MIMEHeader(h)) // ReverseProxy's never fails
 		}
-	})
+	}, nil)
 }
 
 // send sends one request and returns when the headers of its answer are there; interim is
-// given those of kind 1xx before. See the package's comment for what is sent twice.
-func (l *lean) send(r *http.Request, interim func(int, http.Header)) (*http.Response, error) {
+// given those of kind 1xx before. late is given the connection when its time is over, and
+// says whether it takes it; nil: nobody does. See the package's comment for what is sent
+// twice.
+func (l *lean) send(r *http.Request, interim func(int, http.Header), late func(*leanConn, *http.Request) bool) (*http.Response, error) {
 	if r.Method == "" || tokenLength(r.Method) != len(r.Method) {
 		return nil, errMethod
 	}
@@ -79,6 +81,9 @@ func (l *lean) send(r *http.Request, interim func(int, http.Header)) (*http.Resp
 		res, err := c.roundTrip(r, interim)
 		if err == nil {
 			return res, nil
+		}
+		if late != nil && c.isLate(err) && c.stop() && late(c, r) {
+			return nil, errTooLate
 		}
 		_ = c.Close() // whatever happens to it now, it is of no use
 		switch {

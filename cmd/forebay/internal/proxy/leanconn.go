@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -136,6 +137,11 @@ func (c *leanConn) roundTrip(r *http.Request, interim func(int, http.Header)) (*
 		return nil, c.upload.orBroken(err)
 	}
 	return res, c.handOver(res)
+}
+
+// isLate reports whether a request that failed is out whole, and the upstream silent.
+func (c *leanConn) isLate(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) && c.upload.isOut() && c.unwritten == nil
 }
 
 // send sends the request, or begins to where it has a body.

@@ -21,9 +21,16 @@ type Config struct {
 	Upstream *url.URL
 	// ResponseTimeout is how long the upstream may take from the end of the request
 	// to the headers of its answer, and to take in each piece of the request. The
-	// client is then told 504. 0 means 30 s. What comes after the headers is not
-	// timed: streams last.
+	// client is then told 504; of the request see StillRunning. 0 means 30 s. What
+	// comes after the headers is not timed: streams last.
 	ResponseTimeout time.Duration
+	// StillRunning is how long a request that was answered 504, because its answer had not
+	// begun in time, may go on at the upstream with its slot: until it is answered there,
+	// and when this is over its connection is closed. 0, without Remains, or without a
+	// slot: the connection is closed, and the slot given back, at once.
+	StillRunning time.Duration
+	// Remains has those requests. Nil: there are none.
+	Remains *Remains
 	// WriteTimeout is how long a client of HTTP/2 may take in nothing of an answer: its
 	// connection may live while one of its streams stands still. HTTP/1 is left to the
 	// connection. 0: as long as it likes.
@@ -163,7 +170,7 @@ func New(c Config) *Handler {
 	}
 	h.reverse = httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { exchangeOf(r.In).rewrite(r.In, r.Out) },
-		Transport:      h.transports,
+		Transport:      timed{h},
 		BufferPool:     buffers{},
 		ModifyResponse: func(r *http.Response) error { return exchangeOf(r.Request).answered(r) },
 		ErrorHandler:   failed,

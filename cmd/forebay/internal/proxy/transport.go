@@ -49,7 +49,7 @@ func newTransport(c Config) *http.Transport {
 		MaxIdleConnsPerHost:    c.IdlePerHost,
 		MaxConnsPerHost:        0, // it would be a second line, without a bound: the gate is the limit
 		IdleConnTimeout:        c.IdleTimeout,
-		ResponseHeaderTimeout:  c.ResponseTimeout,
+		ResponseHeaderTimeout:  0, // ours does not end the work
 		ExpectContinueTimeout:  continueTimeout,
 		MaxResponseHeaderBytes: maxAnswerHeaderBytes,
 		Protocols:              new(http.Protocols), // in place of ForceAttemptHTTP2: HTTP/2 is never guessed

@@ -74,8 +74,9 @@ func (s *Server) leave(run *servers, cut context.CancelFunc) (code int) {
 	if err == nil { // connections that were taken over, of routes that pass no gate, net/http does not know
 		err = s.running.none(ctx)
 	}
-	if err != nil {
-		s.logger().Error("drain_timeout is over; ending what still runs", "in_flight", s.running.size(), "timeout", patience.String())
+	late := s.remains.Size() // of which no server knows
+	if err != nil || late > 0 {
+		s.logger().Error("drain_timeout is over; ending what still runs", "in_flight", s.running.size(), "still_running", late, "timeout", patience.String())
 		cut()
 		_ = run.data.Close()
 		s.settle()

@@ -38,6 +38,7 @@ type Server struct {
 	log     *telemetry.Log
 	intake  *forebay.Intake // of all gates
 	spool   *proxy.Spool    // of all proxies
+	remains *proxy.Remains  // of all proxies
 	metrics *telemetry.Metrics
 	started time.Time
 	state   atomic.Pointer[state]
@@ -81,7 +82,7 @@ func New(o Options) (*Server, error) {
 		running: newCrowd(), overrides: map[string]*override{},
 	}
 	s.conns, s.admins = newConns(s), newAdminConns(s)
-	s.spool = s.newSpool()
+	s.spool, s.remains = s.newSpool(), proxy.NewRemains()
 	s.metrics.ShowSpool(s.Spool)
 	s.metrics.ShowConnections(s.conns.Counts)
 	s.metrics.ShowIntake(s.Intake)
@@ -103,8 +104,10 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// close leaves the cluster, and waits for whoever is about to.
+// close ends what still runs for nobody, leaves the cluster, and waits for whoever is
+// about to.
 func (s *Server) close() {
+	s.remains.End()
 	s.exits()
 	if st := s.state.Load(); st != nil {
 		s.end(st.shared, s.exit)

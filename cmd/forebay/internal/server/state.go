@@ -67,7 +67,7 @@ func (s *Server) fill(st, old *state) error {
 	st.proxy = old.sameProxy(st.cfg)
 	if st.proxy == nil {
 		pc := proxyConfig(st.cfg)
-		pc.Done, pc.Spool = s.ended, s.spool
+		pc.Done, pc.Spool, pc.Remains = s.ended, s.spool, s.remains
 		st.proxy = proxy.New(pc)
 	}
 	st.handler = s.handler(st)
@@ -167,6 +167,7 @@ func proxyConfig(cfg *config.Config) proxy.Config {
 	}
 	return proxy.Config{
 		Upstream: cfg.Upstream, Transport: cfg.Transport, ResponseTimeout: cfg.Timeouts.UpstreamResponse, WriteTimeout: cfg.Timeouts.Write,
+		StillRunning:   cfg.Timeouts.StillRunning,
 		TrustedProxies: cfg.TrustedProxies, CallerHeader: cfg.Caller.Header, CallerHeaders: cfg.CallerHeaders(), IdlePerHost: idle,
 		RequestIDHeader: cfg.RequestID.Header,
 		TrustRequestID:  cfg.RequestID.Trust == config.TrustEverybody,
