@@ -106,8 +106,11 @@ func (b *backend) serve(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/echo"):
 		b.echo(w)
 	case strings.Contains(r.URL.Path, "/large"):
-		piece := make([]byte, 1<<16)
-		for range 1024 { // more than any socket buffers
+		piece, pieces := make([]byte, 1<<16), 1024 // more than any socket buffers
+		if strings.HasSuffix(r.URL.Path, "/16") {
+			pieces = 256 // and where the client has it buffer little
+		}
+		for range pieces {
 			if _, err := w.Write(piece); err != nil {
 				return
 			}

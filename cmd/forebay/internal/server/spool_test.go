@@ -25,7 +25,8 @@ func (r *rig) slow() *http.Response {
 		r.Fatal(err)
 	}
 	r.Cleanup(func() { _ = conn.Close() })
-	fmt.Fprint(conn, "GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+	fmt.Fprint(conn, "GET /large/16 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
 	if err != nil {
 		r.Fatal(err)
@@ -36,7 +37,7 @@ func (r *rig) slow() *http.Response {
 // rest reads what is left of such an answer.
 func (r *rig) rest(res *http.Response) {
 	r.Helper()
-	if n, err := io.Copy(io.Discard, res.Body); n != 1024<<16 || err != nil {
+	if n, err := io.Copy(io.Discard, res.Body); n != 256<<16 || err != nil {
 		r.Errorf("%d bytes, %v", n, err)
 	}
 }
@@ -54,14 +55,14 @@ func (r *rig) spoolStats() (st proxy.SpoolStats) {
 // and shows as well. A reload changes how much there is, and whether.
 func TestSL11ProgramSpools(t *testing.T) {
 	dir := t.TempDir()
-	r := start(t, fmt.Sprintf(spoolGates, "upstream_done", dir, "64MiB"))
+	r := start(t, fmt.Sprintf(spoolGates, "upstream_done", dir, "16MiB"))
 	first := r.slow()
 	r.gateIs("a", 0, 0)
-	if st := r.spoolStats(); st.Answers != 1 || st.Memory.Limit != 1<<20 || st.Memory.Peak != 1<<20 || st.Disk.Held == 0 || st.Disk.Limit != 64<<20 || st.Kept != 0 {
+	if st := r.spoolStats(); st.Answers != 1 || st.Memory.Limit != 1<<20 || st.Memory.Peak != 1<<20 || st.Disk.Held == 0 || st.Disk.Limit != 16<<20 || st.Kept != 0 {
 		t.Errorf("%+v", st)
 	}
 	for metric, want := range map[string]string{
-		"forebay_spool_answers": "1", "forebay_spool_limit_bytes": "1.048576e+06", "forebay_spool_disk_limit_bytes": "6.7108864e+07",
+		"forebay_spool_answers": "1", "forebay_spool_limit_bytes": "1.048576e+06", "forebay_spool_disk_limit_bytes": "1.6777216e+07",
 		"forebay_spool_kept_total": "0", "forebay_spool_errors_total": "0",
 	} {
 		if got := r.scrape(metric); got != want {
@@ -85,7 +86,7 @@ func TestSL11ProgramSpools(t *testing.T) {
 	r.rest(second)
 	r.gateIs("a", 0, 0)
 	eventually(t, "nothing is held", func() bool { st := r.spoolStats(); return st.Memory.Held+st.Disk.Held == 0 && st.Answers == 0 })
-	r.reload(fmt.Sprintf(spoolGates, "handler", dir, "64MiB"))
+	r.reload(fmt.Sprintf(spoolGates, "handler", dir, "16MiB"))
 	third := r.slow()
 	r.gateIs("a", 1, 0)
 	if st := r.spoolStats(); st.Answers != 0 {
@@ -98,8 +99,8 @@ func TestSL11ProgramSpools(t *testing.T) {
 // reload, with its place; one that goes later costs nobody an answer.
 func TestSpoolDirectoryOfTheProgram(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	r := start(t, fmt.Sprintf(spoolGates, "handler", none, "64MiB"))
-	r.write(fmt.Sprintf(spoolGates, "upstream_done", none, "64MiB"))
+	r := start(t, fmt.Sprintf(spoolGates, "handler", none, "16MiB"))
+	r.write(fmt.Sprintf(spoolGates, "upstream_done", none, "16MiB"))
 	if err := r.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), ":7:20: spool.directory cannot be used") {
 		t.Errorf("the reload says %v", err)
 	}
@@ -110,7 +111,7 @@ func TestSpoolDirectoryOfTheProgram(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.reload(fmt.Sprintf(spoolGates, "upstream_done", dir, "64MiB"))
+	r.reload(fmt.Sprintf(spoolGates, "upstream_done", dir, "16MiB"))
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestSpoolDirectoryOfTheProgram(t *testing.T) {
 
 // TestDrainWaitsForSlowReaders: though their slots are free.
 func TestDrainWaitsForSlowReaders(t *testing.T) {
-	r := start(t, "drain_timeout: 24h\n"+fmt.Sprintf(spoolGates, "upstream_done", t.TempDir(), "64MiB"))
+	r := start(t, "drain_timeout: 24h\n"+fmt.Sprintf(spoolGates, "upstream_done", t.TempDir(), "16MiB"))
 	c := r.slow()
 	r.gateIs("a", 0, 0)
 	r.cancel()
@@ -138,7 +139,7 @@ func TestDrainWaitsForSlowReaders(t *testing.T) {
 
 // TestDrainEndsSlowReaders: who does not read is ended with drain_timeout.
 func TestDrainEndsSlowReaders(t *testing.T) {
-	r := start(t, "drain_timeout: 100ms\n"+fmt.Sprintf(spoolGates, "upstream_done", t.TempDir(), "64MiB"))
+	r := start(t, "drain_timeout: 100ms\n"+fmt.Sprintf(spoolGates, "upstream_done", t.TempDir(), "16MiB"))
 	c := r.slow()
 	r.gateIs("a", 0, 0)
 	if code := r.exit(); code != 1 {
