@@ -11,11 +11,11 @@ import (
 	"example.com/forebay"
 )
 
-// work is a request in net/http's transport until the head of its answer comes. It goes on
-// in a goroutine of its own, so that the client can be told 504 while it does: closing the
-// connection would end hardly any backend's work, and nobody would know any more when it
-// ends. Either the answer begins in time, or the exchange gives the work up, with the
-// slot: who is first to say so decides.
+// work is a request in net/http's transport until the head of its answer comes. It goes
+// on in a goroutine of its own, so that the client can be told 504 while it does:
+// closing the connection would end hardly any backend's work, and nobody would know any
+// more when it ends. Either the answer begins in time, or the exchange gives the work
+// up, with the slot: who is first to say so decides.
 type work struct {
 	exchange *exchange
 	ctx      context.Context

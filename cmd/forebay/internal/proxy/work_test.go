@@ -119,19 +119,20 @@ func (l *lateRig) timesOut(method, path string, body io.Reader) {
 // whatever way, and nobody else runs beside its work.
 func TestSL12TimedOutStillRunning(t *testing.T) {
 	noLeaks(t)
-	for _, scheme := range []string{"http", "h2c"} {
-		l := newLateRig(t, scheme, nil)
+	for _, c := range []struct{ scheme, transport string }{{"http", ""}, {"http", TransportStandard}, {"h2c", ""}} {
+		l := newLateRig(t, c.scheme, func(config *Config) { config.Transport = c.transport })
 		for _, path := range []string{"/", "/large", "/events"} {
 			l.timesOut("POST", path, strings.NewReader("body"))
 			l.is(1, 1)
 			if res, _ := l.get("GET", "/quick", nil); res.StatusCode != 503 {
 				t.Errorf("beside it: %d", res.StatusCode)
 			}
-			if l.working.Load() != 1 || l.told.Load() != 0 {
-				t.Errorf("%s: %d work, %d were told", path, l.working.Load(), l.told.Load())
-			}
+			eventually(t, "the upstream has it", func() bool { return l.working.Load() == 1 })
 			l.let <- struct{}{}
 			l.is(0, 0)
+			if l.told.Load() > 0 {
+				t.Errorf("%s: the upstream was told that the client has gone", path)
+			}
 			eventually(t, "the upstream is rid of it", func() bool { return l.working.Load() == 0 })
 		}
 	}
@@ -140,17 +141,22 @@ func TestSL12TimedOutStillRunning(t *testing.T) {
 // TestSL12TimedOutForTooLong: what hangs gives its slot back in the end.
 func TestSL12TimedOutForTooLong(t *testing.T) {
 	noLeaks(t)
-	l := newLateRig(t, "http", func(c *Config) { c.StillRunning = 50 * time.Millisecond })
-	l.timesOut("GET", "/", nil)
-	l.is(0, 0)
-	eventually(t, "the upstream is told", func() bool { return l.told.Load() == 1 })
+	for _, transport := range []string{"", TransportStandard} {
+		l := newLateRig(t, "http", func(c *Config) { c.Transport, c.StillRunning = transport, 50*time.Millisecond })
+		l.timesOut("GET", "/", nil)
+		l.is(0, 0)
+		eventually(t, "the upstream is told", func() bool { return l.told.Load() == 1 })
+	}
 }
 
 // TestTimedOutWithoutASlot: there is nothing to keep, so the upstream is told.
 func TestTimedOutWithoutASlot(t *testing.T) {
 	noLeaks(t)
-	for _, path := range []string{"/", "/exempt"} {
+	for i, path := range []string{"/", "/exempt", "/", "/exempt"} {
 		l := newLateRig(t, "http", func(c *Config) {
+			if i > 1 {
+				c.Transport = TransportStandard
+			}
 			if path == "/" {
 				c.StillRunning = 0
 			}
@@ -164,13 +170,15 @@ func TestTimedOutWithoutASlot(t *testing.T) {
 // TestTimedOutAtTheEnd: of the program, which closes the connections.
 func TestTimedOutAtTheEnd(t *testing.T) {
 	noLeaks(t)
-	l := newLateRig(t, "http", nil)
-	l.timesOut("GET", "/", nil)
-	l.is(1, 1)
-	l.remains.End()
-	l.is(0, 0)
-	l.timesOut("GET", "/", nil) // nothing is kept any more
-	l.is(0, 0)
+	for _, transport := range []string{"", TransportStandard} {
+		l := newLateRig(t, "http", func(c *Config) { c.Transport = transport })
+		l.timesOut("GET", "/", nil)
+		l.is(1, 1)
+		l.remains.End()
+		l.is(0, 0)
+		l.timesOut("GET", "/", nil) // nothing is kept any more
+		l.is(0, 0)
+	}
 }
 
 // TestTimedOutUpstreamDies: with it ends the work.
@@ -197,6 +205,12 @@ func TestTimedOutUpstreamDies(t *testing.T) {
 // TestTimedOutOrNot: answers that begin in the very instant are whole or 504, and never
 // both, and each slot comes back once.
 func TestTimedOutOrNot(t *testing.T) {
+	for _, transport := range []string{"", TransportStandard} {
+		timedOutOrNot(t, transport)
+	}
+}
+
+func timedOutOrNot(t *testing.T, transport string) {
 	noLeaks(t)
 	remains := NewRemains()
 	defer remains.End()
@@ -206,7 +220,7 @@ func TestTimedOutOrNot(t *testing.T) {
 		_, _ = io.WriteString(w, "in time")
 	})
 	gate := newGate(t, forebay.Config{Name: "g", MaxInFlight: 1000})
-	g := inFront(t, up, func(c *Config) { c.StillRunning, c.Remains = time.Hour, remains }, func(h http.Handler) http.Handler {
+	g := inFront(t, up, func(c *Config) { c.Transport, c.StillRunning, c.Remains = transport, time.Hour, remains }, func(h http.Handler) http.Handler {
 		return gate.HandlerFunc(h.(*Handler).Serve)
 	})
 	g.proxy.patience(work + work/3)
