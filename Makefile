@@ -137,6 +137,11 @@ bench-proxy: ## Compare the program with nginx, HAProxy and Caddy; fail if a tar
 	@scripts/servers bench
 	cd bench && $(BENCH_PROXY)
 
+.PHONY: soak
+soak: ## Put the program under wrk, h2load and slow clients for a minute each; fail if anything is left behind
+	@scripts/servers bench
+	cd bench && $(GO) run . soak --strict
+
 .PHONY: chaos
 chaos: ## Put one limit over several processes through everything that goes wrong, beside its rivals; write docs/cluster-faults.md
 	cd bench && $(GO) run ./chaos $(CHAOS)

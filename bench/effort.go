@@ -27,6 +27,9 @@ type effort struct {
 	proxyRequests, loneRequests, largeRequests int
 	collapseRounds                             int
 	collapse                                   time.Duration // of one load point, after its warm-up
+
+	soak       time.Duration // of one load
+	soakSettle int           // requests before the program is looked at
 }
 
 var (
@@ -37,6 +40,7 @@ var (
 		loadRounds: 3, load: 9 * time.Second,
 		storeRounds: 5, crowded: 250 * time.Millisecond, waitingRounds: 1, waiting: 3 * time.Second, handovers: 80,
 		proxyRequests: 20_000, loneRequests: 1_500, largeRequests: 320, collapseRounds: 3, collapse: 2 * time.Second,
+		soak: time.Minute, soakSettle: 30_000,
 	}
 	brief = effort{
 		name: "quick", loopRounds: 7, slice: 4 * time.Millisecond,
@@ -45,6 +49,7 @@ var (
 		loadRounds: 1, load: 4 * time.Second,
 		storeRounds: 3, crowded: 150 * time.Millisecond, waitingRounds: 1, waiting: 2 * time.Second, handovers: 40,
 		proxyRequests: 5_000, loneRequests: 500, largeRequests: 80, collapseRounds: 1, collapse: time.Second,
+		soak: 5 * time.Second, soakSettle: 30_000,
 	}
 	// tiny is for the tests, which look at the shape and not at the figures.
 	tiny = effort{
@@ -54,5 +59,6 @@ var (
 		loadRounds: 1, load: 200 * time.Millisecond,
 		storeRounds: 1, crowded: 30 * time.Millisecond, waitingRounds: 1, waiting: 100 * time.Millisecond, handovers: 3,
 		proxyRequests: 64, loneRequests: 5, largeRequests: 16, collapseRounds: 1, collapse: 50 * time.Millisecond,
+		soak: time.Second, soakSettle: 100,
 	}
 )

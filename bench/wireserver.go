@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 )
 
@@ -38,8 +39,8 @@ func statusAnswer(status string, body []byte) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
 }
 
-// wireServer is the least that answers GET requests over HTTP/1.1, so that what is
-// measured is what stands before it.
+// wireServer is the least that answers requests over HTTP/1.1, without a body or with one
+// of known length, so that what is measured is what stands before it.
 type wireServer struct {
 	listener net.Listener
 	answer   func(path []byte) []byte // whole, with headers; it may take its time
@@ -77,6 +78,7 @@ func (s *wireServer) serveConn(conn net.Conn) {
 	var path []byte
 	for {
 		path = path[:0]
+		body := 0
 		for {
 			line, err := requests.ReadSlice('\n')
 			if err != nil {
@@ -90,6 +92,12 @@ func (s *wireServer) serveConn(conn net.Conn) {
 			if len(line) <= 2 {
 				break
 			}
+			if name, value, ok := bytes.Cut(line, []byte(":")); ok && bytes.EqualFold(name, lengthName) {
+				body, _ = strconv.Atoi(string(bytes.TrimSpace(value))) // what the proxies write is a number
+			}
+		}
+		if _, err := requests.Discard(body); err != nil {
+			return
 		}
 		if _, err := conn.Write(s.answer(path)); err != nil {
 			return

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +32,7 @@ func (s *Server) Run(ctx context.Context) (code int, err error) {
 	defer signal.Stop(hup)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	easeCollector()
 	requests, cut := context.WithCancel(context.Background())
 	defer cut()
 	servers := s.serve(requests, data, control)
@@ -43,6 +45,18 @@ func (s *Server) Run(ctx context.Context) (code int, err error) {
 	code = s.leave(servers, cut)
 	watching.Wait()
 	return code, s.log.Close()
+}
+
+// collectAt is by how much the heap grows before it is collected, in per cent. Requests
+// leave much behind and little lives on: Go's 100 collects dozens of times a second under
+// load, which costs a tenth of the processor time; 400 costs some 12 MiB.
+const collectAt = 400
+
+// easeCollector sets it, unless the operator has said something else.
+func easeCollector() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 }
 
 // servers are those that answer.
