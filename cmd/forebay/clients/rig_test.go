@@ -1,8 +1,5 @@
 //go:build unix
 
-// Package clients tests the program with the clients that people have: curl, Node's fetch,
-// Python's http.client, Go's own, gRPC, WebSocket, and a browser. It is a module of its
-// own, so that nobody who builds the program gets those of them that are libraries.
 package clients
 
 import (
