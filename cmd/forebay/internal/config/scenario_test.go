@@ -254,25 +254,29 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// TestTraceFromALog: the calls of one route, from when the first of them came.
+// TestTraceFromALog: the calls of one route, from when the first of them came. Who waited
+// came before its decision, and perhaps before others whose decisions are in the log
+// earlier.
 func TestTraceFromALog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "forebay.log")
 	log := `{"time":"2026-11-30T10:00:00Z","level":"INFO","msg":"started"}
 {"time":"2026-11-30T10:00:01Z","decision":"accepted","route":"GET /x"}
 {"time":"2026-11-30T10:00:02.5Z","decision":"rejected_busy","route":"/"}
-{"time":"2026-11-30T10:00:04Z","decision":"accepted","route":"/"}
+{"time":"2026-11-30T10:00:04Z","decision":"accepted","route":"/","waited_ms":2000}
+{"time":"2026-11-30T10:00:05Z","decision":"","route":"/","held_ms":1000}
 `
 	if err := os.WriteFile(path, []byte(log), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for route, want := range map[string]string{"/": "[0s 1.5s]", "": "[0s 1.5s 3s]"} {
+	for route, want := range map[string]string{"/": "[0s 500ms]", "": "[0s 1s 1.5s]"} {
 		times, err := readTrace(path, route)
 		if err != nil || fmt.Sprint(times) != want {
 			t.Errorf("route %q: %v %v, want %s", route, times, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"1\n0.5\n": "line 2 is earlier than the one before", "x\n": "line 1: x is no time", "\n": "there is no time in it", "-1s\n": "line 1 is earlier than the one before",
+		"1\n0.5\n": "line 2: it is earlier than the one before", "x\n": "line 1: x is no time", "\n": "there is no time in it", "-1s\n": "line 1: it is earlier than the one before",
+		log + "1\n": "some lines are times and some are decisions",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

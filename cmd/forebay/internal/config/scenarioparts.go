@@ -1,16 +1,10 @@
 package config
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -19,10 +13,8 @@ import (
 )
 
 const (
-	maxRate    = 10_000_000 // calls a second
-	maxFactor  = 1_000_000
-	maxTrace   = 512 << 20 // bytes
-	maxTraceIn = 50_000_000
+	maxRate   = 10_000_000 // calls a second
+	maxFactor = 1_000_000
 )
 
 // resource reads something behind the gates.
@@ -172,101 +164,4 @@ func (r *scenarioReader) retries(v value, t *simulate.Retries) {
 		{"jitter", func(v value) { t.Jitter, _ = r.decimal(v, 0, 1) }},
 		{"honours", func(v value) { t.Honours, _ = r.boolean(v) }},
 	})
-}
-
-// trace reads when calls came: a path, or a path and the route whose calls are meant.
-func (r *scenarioReader) trace(v value, a *simulate.Arrivals) {
-	path, route := "", ""
-	if v.Kind == yaml.ScalarNode {
-		path, _ = r.text(v, "the path of a file")
-	} else {
-		r.mapping(v, "clients.NAME.trace", []key{
-			{"file", func(v value) { path, _ = r.text(v, "the path of a file") }},
-			{"route", func(v value) { route, _ = r.text(v, "a route as the log has it, such as GET /reports/") }},
-		})
-	}
-	if path == "" {
-		return
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.dir, path)
-	}
-	times, err := readTrace(path, route)
-	if err != nil {
-		r.wrongValue(v, "name a file with one time a line, in seconds, or a log of decisions", "cannot be read: %v", err)
-		return
-	}
-	a.Times = times
-}
-
-// readTrace reads times: one a line, in seconds or with a unit, or the lines of a log of
-// decisions, of which those of one route count if it is given. The first one of a log is
-// at 0.
-func readTrace(path, route string) (times []time.Duration, err error) {
-	if info, err := os.Stat(path); err == nil && (!info.Mode().IsRegular() || info.Size() > maxTrace) {
-		return nil, fmt.Errorf("%s is no regular file of at most %d MiB", path, maxTrace>>20)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var zero time.Time
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		line, _, _ := strings.Cut(lines.Text(), "#")
-		line = strings.TrimSpace(line)
-		var t time.Duration
-		switch {
-		case line == "":
-			continue
-		case strings.HasPrefix(line, "{"):
-			at, of, ok := decisionOf(lines.Bytes())
-			if !ok || route != "" && of != route {
-				continue
-			}
-			if zero.IsZero() {
-				zero = at
-			}
-			t = at.Sub(zero)
-		default:
-			if t, err = timeOf(line); err != nil {
-				return nil, fmt.Errorf("line %d: %w", n, err)
-			}
-		}
-		if k := len(times); t < 0 || k > 0 && t < times[k-1] {
-			return nil, fmt.Errorf("line %d is earlier than the one before", n)
-		}
-		if times = append(times, t); len(times) > maxTraceIn {
-			return nil, fmt.Errorf("there are more than %d times", maxTraceIn)
-		}
-	}
-	if lines.Err() == nil && len(times) == 0 {
-		return nil, fmt.Errorf("there is no time in it")
-	}
-	return times, lines.Err()
-}
-
-// decisionOf reads when a call came of which a log has the decision.
-func decisionOf(line []byte) (at time.Time, route string, ok bool) {
-	var l struct {
-		Time     time.Time `json:"time"`
-		Decision string    `json:"decision"`
-		Route    string    `json:"route"`
-		Waited   float64   `json:"waited_ms"`
-	}
-	if json.Unmarshal(line, &l) != nil || l.Decision == "" || l.Time.IsZero() {
-		return at, "", false
-	}
-	return l.Time, l.Route, true
-}
-
-func timeOf(s string) (time.Duration, error) {
-	if seconds, err := strconv.ParseFloat(s, 64); err == nil && seconds >= 0 && seconds < 1e9 {
-		return time.Duration(seconds * 1e9), nil
-	}
-	if t, err := time.ParseDuration(s); err == nil {
-		return t, nil
-	}
-	return 0, fmt.Errorf("%s is no time", shorten(s))
 }
