@@ -37,7 +37,7 @@ var backends = []backend{
 	{"fast", 8000, 16, simulate.Resource{Servers: 16}, simulate.Exponential(2 * ms), .96},
 }
 
-func (b backend) scenario(load float64, l func() admit.Limiter) *simulate.Scenario {
+func (b backend) scenario(load float64, l func(int) admit.Limiter) *simulate.Scenario {
 	b.at.Name = "b"
 	return &simulate.Scenario{
 		Name: b.name, For: 40 * time.Second, WarmUp: 20 * time.Second, Seed: 1,
@@ -58,9 +58,9 @@ func newProbe(t testing.TB, c ProbeConfig) *Probe {
 }
 
 // probing returns what makes probes for a scenario, and the last one that was made.
-func probing(t testing.TB, c ProbeConfig) (func() admit.Limiter, *Probe) {
+func probing(t testing.TB, c ProbeConfig) (func(int) admit.Limiter, *Probe) {
 	p := newProbe(t, c)
-	return func() admit.Limiter { return simulate.Limiter(p) }, p
+	return func(int) admit.Limiter { return simulate.Limiter(p) }, p
 }
 
 func run(t *testing.T, sc *simulate.Scenario) *simulate.Result {
@@ -363,7 +363,7 @@ func TestReasonsAreTold(t *testing.T) {
 		}
 	}
 	look()
-	sc := backends[3].scenario(3, func() admit.Limiter { return watched{simulate.Limiter(p), look} })
+	sc := backends[3].scenario(3, func(int) admit.Limiter { return watched{simulate.Limiter(p), look} })
 	sc.For = time.Minute
 	run(t, sc)
 	for _, want := range []Reason{Started, Climbed, Descended, Settled} {

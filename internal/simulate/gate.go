@@ -18,11 +18,11 @@ type gate struct {
 	tally   gateTally
 }
 
-func newGate(s *sim, g Gate) *gate {
+func newGate(s *sim, g Gate, instance int) *gate {
 	m := &gate{Gate: g, sim: s}
 	m.Config.Limiter = nil
 	if g.Limiter != nil {
-		m.Config.Limiter = g.Limiter()
+		m.Config.Limiter = g.Limiter(instance)
 	}
 	m.machine = admit.New(s.time(0), m.Config)
 	m.due = s.agenda.add(m.expire)

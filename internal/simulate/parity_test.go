@@ -34,7 +34,7 @@ func simulated(sc *Scenario) []attempt {
 	running := map[*call]int{}
 	s.told = func(c *call, v admit.Verdict) {
 		a := attempt{
-			at: time.Duration(c.asked), decided: time.Duration(s.now), decision: Decision(v),
+			at: time.Duration(c.asked), decided: time.Duration(s.now), decision: decisions[v].String(),
 			caller: c.caller, cost: c.route.cost, gates: c.route.Gates,
 		}
 		if c.leavesAt != never {

@@ -52,6 +52,7 @@ func (p *points) point() {
 		From: time.Duration(p.from).Seconds(), Offered: p.offer / seconds, Attempts: p.tries / seconds,
 		Goodput: p.answers / seconds, Refused: p.refuses / seconds, Waited: p.waits.quantile(.95).Seconds(),
 		Ideal: p.offer / seconds * p.share(seconds),
+		Limit: []float64{}, InFlight: []float64{}, Waiting: []float64{}, // [] in JSON where there is no gate
 	}
 	for i := range s.sc.Gates {
 		var sum [3]float64

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -250,7 +251,7 @@ func (f *fifo) remove(c *call) {
 // instants, at the number of calls that suits it best.
 func (b *resource) could(from, to instant) (work float64) {
 	servers, speed, at := b.Servers, 1.0, from
-	for _, c := range append(b.Changes, Change{At: time.Duration(never)}) {
+	for _, c := range slices.Concat(b.Changes, []Change{{At: time.Duration(never)}}) {
 		if until := min(to, instant(c.At)); until > at {
 			work += b.best(servers) * speed * time.Duration(until-at).Seconds()
 			at = until

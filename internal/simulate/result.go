@@ -3,6 +3,7 @@ package simulate
 import (
 	"time"
 
+	"example.com/forebay"
 	"example.com/forebay/internal/admit"
 )
 
@@ -86,12 +87,11 @@ type Point struct {
 	Waiting  []float64 `json:"waiting"`
 }
 
-// Decision returns the word for a verdict that the rest of the program uses.
-func Decision(v admit.Verdict) string {
-	return [admit.Verdicts]string{
-		"waiting", "accepted", "rejected_busy", "rejected_timeout", "rejected_deadline", "rejected_too_large",
-		"rejected_draining", "canceled", "rejected_caller", "rejected_store",
-	}[v]
+// decisions says which decision each verdict is. Queued is none yet.
+var decisions = [admit.Verdicts]forebay.Decision{
+	admit.Granted: forebay.Accepted, admit.Busy: forebay.RejectedBusy, admit.Timeout: forebay.RejectedTimeout,
+	admit.Deadline: forebay.RejectedDeadline, admit.TooLarge: forebay.RejectedTooLarge, admit.Draining: forebay.RejectedDraining,
+	admit.Canceled: forebay.Canceled, admit.Capped: forebay.RejectedCaller, admit.Store: forebay.RejectedStore,
 }
 
 // clientTally counts a client's calls.
@@ -148,7 +148,7 @@ func named(counts [admit.Verdicts]uint64) map[string]uint64 {
 	words := map[string]uint64{}
 	for v, n := range counts {
 		if n > 0 {
-			words[Decision(admit.Verdict(v))] = n
+			words[decisions[v].String()] = n
 		}
 	}
 	return words
@@ -156,7 +156,10 @@ func named(counts [admit.Verdicts]uint64) map[string]uint64 {
 
 // result sums up.
 func (s *sim) result() *Result {
-	r := &Result{Scenario: s.sc.Name, Seed: s.sc.Seed, Seconds: (s.sc.For - s.sc.WarmUp).Seconds()}
+	r := &Result{
+		Scenario: s.sc.Name, Seed: s.sc.Seed, Seconds: (s.sc.For - s.sc.WarmUp).Seconds(),
+		Gates: []GateResult{}, Resources: []ResourceResult{}, // [] in JSON where there are none
+	}
 	for _, w := range s.crowds {
 		t := &w.tally
 		r.Clients = append(r.Clients, ClientResult{

@@ -54,8 +54,10 @@ func (s *sim) after(seconds float64) instant {
 	return never
 }
 
-// Run plays a scenario. progress is told now and then how much of it is done; it may be
-// nil. The error says everything that is wrong with the scenario.
+// Run plays a scenario, on the caller's goroutine. progress is told a hundred times how much
+// of it is done; it may be nil. The error says everything that is wrong with the scenario,
+// or that calls were lost or counted twice, which is a bug here and comes with the result.
+// The scenario is only read, so several runs may have it at once, if its limiters allow it.
 func Run(sc *Scenario, progress func(done time.Duration)) (*Result, error) {
 	if err := sc.validate(); err != nil {
 		return nil, err
@@ -79,10 +81,10 @@ func newSim(sc *Scenario) *sim {
 		b := newResource(s, r)
 		s.resources[r.Name], s.inOrder = b, append(s.inOrder, b)
 	}
-	for range max(1, sc.Instances) {
+	for i := range max(1, sc.Instances) {
 		in := instance{gates: map[string]*gate{}}
 		for _, g := range sc.Gates {
-			m := newGate(s, g)
+			m := newGate(s, g, i)
 			in.gates[g.Name], in.order = m, append(in.order, m)
 		}
 		s.instances = append(s.instances, in)

@@ -23,10 +23,10 @@ type Scenario struct {
 // Gate is one gate, as every instance has it.
 type Gate struct {
 	Name    string
-	Config  admit.Config         // Limit is required; Limiter and Ledger are not read
-	Limiter func() admit.Limiter // makes the limiter of each instance; nil: the limit stays
-	RetryLo int                  // seconds, of Retry-After; 0: 1
-	RetryHi int                  // 0: 30
+	Config  admit.Config                     // Limit is required; Limiter and Ledger are not read
+	Limiter func(instance int) admit.Limiter // makes the limiter of each instance, from 0; nil: the limit stays
+	RetryLo int                              // seconds, of Retry-After; 0: 1
+	RetryHi int                              // 0: 30
 }
 
 // Route is one kind of call.

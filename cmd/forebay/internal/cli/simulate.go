@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -47,6 +48,7 @@ func (c simulateCmd) Run(s streams) error {
 		return err
 	}
 	if c.NoGates {
+		sc.Gates = nil
 		for i := range sc.Routes {
 			sc.Routes[i].Gates = nil
 		}
@@ -146,10 +148,7 @@ func milliseconds(seconds float64) string {
 // decisions lists what a gate did, most first.
 func decisions(counts map[string]uint64) string {
 	words := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		if counts[a] != counts[b] {
-			return int(int64(counts[b]) - int64(counts[a]))
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
 	for i, d := range words {
 		words[i] = fmt.Sprintf("%s %d", d, counts[d])

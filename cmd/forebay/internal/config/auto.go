@@ -27,19 +27,21 @@ func (r *gatesReader) auto(v value, g *Gate) {
 	p, err := adaptive.NewProbe(c)
 	if err != nil {
 		if len(r.problems) == before {
-			said := strings.ReplaceAll(strings.ReplaceAll(err.Error(), "adaptive: ", ""), "\n", ", ")
-			r.wrongValue(v, "correct it", "cannot be used: %s", said)
+			// The library's names in small letters are the keys.
+			said := strings.ToLower(strings.NewReplacer("adaptive: ", "", "\n", ", ").Replace(err.Error()))
+			r.wrongValue(v, "let start be from min to max", "cannot be used: %s", said)
 		}
 		return
 	}
 	g.MaxInFlight, g.Auto = p.State().Limit, &c
 }
 
-// limiters returns what makes the limiter of each instance of a gate.
-func limiters(c adaptive.ProbeConfig, seed uint64) func() admit.Limiter {
-	return func() admit.Limiter {
-		seed++
-		c.Seed = seed
+// limiters returns what makes the limiter of each instance of a gate, the same in every
+// run.
+func limiters(c adaptive.ProbeConfig, seed uint64) func(instance int) admit.Limiter {
+	return func(instance int) admit.Limiter {
+		c := c
+		c.Seed = seed + uint64(instance) + 1
 		p, err := adaptive.NewProbe(c)
 		if err != nil {
 			panic("config: a limiter that could be made cannot be made again: " + err.Error())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -203,7 +204,7 @@ func TestScenarioMistakes(t *testing.T) {
 		"no such gate":    {"routes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:20: gate is g, and there is no such gate; add g to gates"},
 		"gate twice":      {"gates: {g: {max_in_flight: 1}}\nroutes: {r: {gates: [g, g]}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:2:13: r passes the gate g twice; name it once"},
 		"both":            {"gates: {g: {max_in_flight: 1}, h: {max_in_flight: 1}}\nroutes: {r: {gate: g, gates: [h]}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:2:23: gate and gates are both given; keep one of the two"},
-		"auto":            {"gates: {g: {max_in_flight: {auto: {min: 5, max: 4}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:28: max_in_flight cannot be used: Max is 4; it must be from Min, 5, to 1048575; correct it"},
+		"auto":            {"gates: {g: {max_in_flight: {auto: {min: 5, max: 4}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:28: max_in_flight cannot be used: max is 4; it must be from min, 5, to 1048575; let start be from min to max"},
 		"auto misspelt":   {"gates: {g: {max_in_flight: {auto: {deadlin: 1s}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:36: unknown key deadlin in gates.g.max_in_flight.auto; did you mean deadline?"},
 		"closed":          {"gates: {g: {max_in_flight: closed}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:9: the gate g is closed, so nothing would be seen of it; write a number for max_in_flight"},
 		"never":           {"routes: {r: {}}\nclients: {c: {route: r}}\n", "s.yaml:2:14: c does not say how often it calls; write rate: NUMBER, in calls a second, or trace: FILE"},
@@ -291,7 +292,7 @@ func TestTraceFromALog(t *testing.T) {
 }
 
 // TestAutoIsSimulated: a limit that finds itself is that of the library, one for each
-// instance.
+// instance, and another run is the same.
 func TestAutoIsSimulated(t *testing.T) {
 	const text = "for: 20s\nwarm_up: 5s\ninstances: 2\nresources: {db: {servers: 50}}\ngates: {g: {max_in_flight: %s, max_wait: 100ms}}\nroutes: {r: {gate: g, work: [{at: db, takes: {exponential: 50ms}}]}}\nclients: {c: {route: r, rate: 2000, deadline: 1s}}\n"
 	for _, limit := range []string{"auto", "{auto: {max: 500, deadline: 1s}}"} {
@@ -302,6 +303,10 @@ func TestAutoIsSimulated(t *testing.T) {
 		r, err := simulate.Run(sc, nil)
 		if err != nil || r.Goodput < .9 || r.Gates[0].Limit < 30 || r.Gates[0].Limit > 300 {
 			t.Errorf("%s: %v, %.3f of what could be, limits of %v together", limit, err, r.Goodput, r.Gates[0].Limit)
+		}
+		again, err := simulate.Run(sc, nil)
+		if err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%s: %v, another run of it differs", limit, err)
 		}
 	}
 }
