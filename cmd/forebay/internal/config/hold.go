@@ -137,7 +137,7 @@ func (g Gate) holdYAML() (parts []string) {
 // slotKeys say when a slot is taken and given back.
 var slotKeys = []Key{
 	{"gates.NAME.hold", "handler: until the answer has been handed on; upstream_done: until the upstream has ended it, which goes into the spool meanwhile; first_byte: until it begins", "handler",
-		"nothing is held for clients here. upstream_done is for clients that read slowly: the slot is held for exactly as long as the backend works. first_byte is for a backend whose work is done when its answer begins", "", "upstream_done"},
+		"no part of an answer is kept here for its client. upstream_done is for clients that read slowly: the slot is held for exactly as long as the backend works. first_byte is for a backend whose work is done when its answer begins", "", "upstream_done"},
 	{"gates.NAME.streams", "hold, release, the name of a gate, or a mapping: of WebSockets and other upgrades, and of answers of type text/event-stream. In a chain the first gate that has hold or streams decides for all", "hold",
 		"nobody exceeds the limit. But streams last, and as many as there are slots keep everybody else out: give them a gate of their own", "", "release"},
 	{"gates.NAME.streams.slot", "hold: until the stream ends; release: it is given back as the stream begins; the name of a gate: the stream takes one there instead, and is refused as that gate refuses", "hold",

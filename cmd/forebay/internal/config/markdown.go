@@ -73,6 +73,7 @@ var headings = map[string]string{
 	"spool":                         "`spool`: what is taken in of answers for clients that read slowly",
 	"gates.NAME.streams":            "`streams`: what becomes of the slot of a stream",
 	"gates.NAME.refuse":             "`refuse`: what a refusal looks like",
+	"gates.NAME.refuse.cors":        "`cors`: which pages may read a refusal",
 	"gates.NAME.refuse.body":        "`body`: a refusal in a shape of your own",
 	"gates.NAME.refuse.retry_after": "`retry_after`: when to come back",
 	"cluster":                       "`cluster`: limits that several programs share",

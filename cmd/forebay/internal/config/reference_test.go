@@ -31,6 +31,9 @@ func upToDate(t *testing.T, referenceFile, want string) {
 	if string(got) != want {
 		t.Errorf("%s is not what the code says; run go generate", referenceFile)
 	}
+	if strings.Contains(want, "\n## \n") {
+		t.Errorf("%s has keys without a heading; name their mapping in headings", referenceFile)
+	}
 }
 
 // TestReferenceKnowsTheKeys: the table and the reader have the same keys. What the
