@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"time"
@@ -74,7 +75,7 @@ func (r *scenarioReader) whole(root value) {
 		{"warm_up", func(v value) { r.durationInto(&sc.WarmUp, v, 0, "10s") }},
 		{"every", func(v value) { r.durationInto(&sc.Every, v, shortest, "1s") }},
 		{"seed", func(v value) {
-			n, _ := r.number(v, 0, 1<<53)
+			n, _ := r.number(v, 0, math.MaxInt32)
 			sc.Seed = uint64(n)
 		}},
 		{"instances", func(v value) { sc.Instances, _ = r.number(v, 1, maxInstances) }},

@@ -14,7 +14,7 @@ var scenarioKeys = []Key{
 		"what begins empty is part of the truth; for the steady state leave the start out", "", "10s"},
 	{"every", "a duration, 1ms to 24h: of how long one point of the plot tells", "a hundredth of for",
 		"a plot has room for about a hundred", "Half: points are noisy. Twice: short peaks are not seen.", "1s"},
-	{"seed", "a whole number from 0: the same seed gives the same calls and the same result, bit for bit", "1",
+	{"seed", "a whole number from 0 to 2147483647: the same seed gives the same calls and the same result, bit for bit", "1",
 		"two runs that differ in one thing are to be compared on the same calls", "", "7"},
 	{"instances", "a whole number from 1 to 1000: programs that share the calls at random, each with gates of its own", "1",
 		"most have one", "", "2"},
