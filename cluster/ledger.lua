@@ -168,9 +168,10 @@ local function fetch(wanted)
       missing[#missing + 1], fields[#fields + 1] = name, 'i' .. name
     end
   end
-  if #fields == 0 then return end
-  for i, text in ipairs(redis.call('HMGET', key, unpack(fields))) do
-    if text then members[missing[i]] = parts(text, SLOTS) end
+  for from = 1, #fields, 4000 do -- unpack takes no more than some 8000
+    for i, text in ipairs(redis.call('HMGET', key, unpack(fields, from, min(#fields, from + 3999)))) do
+      if text then members[missing[from + i - 1]] = parts(text, SLOTS) end
+    end
   end
 end
 
@@ -184,10 +185,19 @@ local function between(spans, first, last)
   return n
 end
 
--- mark says of a slot whether it is held.
+-- mark says of a slot whether it is held: '1', or '0'. As the slots of many change in one
+-- step, they are a list until its end. No slot below LOWEST is free.
+local marks, lowest = nil, 1
 local function mark(n, as)
-  if #used < n then used = used .. string.rep('0', n - #used) end
-  used = string.match(sub(used, 1, n - 1) .. as .. sub(used, n + 1), '^(.-)0*$')
+  if not (n >= 1 and n <= 1048576) then spoilt() end
+  for i = #marks + 1, n do marks[i] = '0' end
+  marks[n] = as
+  if as == '0' then lowest = min(lowest, n) end
+end
+local function numbers()
+  if marks then return end
+  marks = {}
+  for i = 1, #used do marks[i] = sub(used, i, i) end
 end
 
 -- reserved is what the others must not have because of a member that is missed, besides
@@ -201,8 +211,10 @@ end
 local function grant(m, units)
   local before = reserved(m)
   if m[FLAGS] % 2 == 1 then
+    numbers()
     for g = m[GRANTED] + 1, m[GRANTED] + units do
-      local n, s, f = find(used, '0', 1, true) or #used + 1, m[SLOTS], M[FENCES] + 1
+      while marks[lowest] == '1' do lowest = lowest + 1 end
+      local n, s, f = lowest, m[SLOTS], M[FENCES] + 1
       M[FENCES] = f
       mark(n, '1')
       s[#s + 1], s[#s + 2], s[#s + 3] = n, g, M[1] + floor(f / 1048576) .. '.' .. f % 1048576
@@ -237,6 +249,7 @@ if newer and me and (leaving or me[LIMITED] ~= limit) or M[CLOCK] >= E[NEAREST] 
     if over or out then
       if not leaves then E[RECLAIMED] = E[RECLAIMED] + held end
       if not away then m[FLAGS], away = m[FLAGS] + 2, true end
+      if #m[SLOTS] > 0 then numbers() end
       for i = 1, #m[SLOTS], 3 do mark(m[SLOTS][i], '0') end
       M[HELD], M[INUSE] = M[HELD] - held, M[INUSE] - m[RUNS]
       M[WAITING], M[QUEUED] = M[WAITING] - m[WAITS], M[QUEUED] - m[STAND]
@@ -293,10 +306,13 @@ if E[COLD] == STRANGERS and M[CLOCK] < E[LEARN] then
   local channels, n = {key}, nil
   for _, name in ipairs(names) do channels[#channels + 1] = key .. ':' .. name end
   if not subscribers and not find(info, 'redis_mode:cluster', 1, true) then
-    local counts = redis.pcall('PUBSUB', 'NUMSUB', unpack(channels))
-    if not counts.err then
-      n = counts[2]
-      for i = 4, #counts, 2 do n = n - counts[i] end
+    for from = 1, #channels, 4000 do
+      local counts = redis.pcall('PUBSUB', 'NUMSUB', unpack(channels, from, min(#channels, from + 3999)))
+      if counts.err then
+        n = nil
+        break
+      end
+      for i = 2, #counts, 2 do n = n and n - counts[i] or counts[i] end
     end
   elseif subscribers and subscribers ~= '?' then
     local is = {}
@@ -335,6 +351,7 @@ if speaks then
   local before, own, numbered = me[GRANTED] - me[RETURNED], 0, me[FLAGS] == 1
   if epoch == E[EPOCH] then
     if numbered then -- those that it has heard of and does not list are free
+      numbers()
       local listed, kept = {}, {}
       for i = 1, #slots, 2 do listed[slots[i]] = slots[i + 1] end
       for i = 1, #me[SLOTS], 3 do
@@ -358,9 +375,10 @@ if speaks then
   if was then me[ACKED] = me[GRANTED] end
   if learning and epoch ~= 0 then -- it surely holds what it claims
     if numbered then
+      numbers()
       for i = 1, min(2 * claim, #slots), 2 do
         local n, s = slots[i], me[SLOTS]
-        if n >= 1 and n <= 65536 and sub(used, n, n) ~= '1' then
+        if n >= 1 and n <= 65536 and marks[n] ~= '1' then
           mark(n, '1')
           me[GRANTED] = me[GRANTED] + 1
           me[ACKED] = me[GRANTED]
@@ -611,6 +629,11 @@ local answer = pack({E[EPOCH], mine[GRANTED], mine[RETURNED], mine[HEARD], mine[
   E[RECLAIMED], E[LOST], elapsed, holds})
 
 -- 13. Nothing was written or published until here.
+if marks then
+  local last = #marks
+  while marks[last] == '0' do last = last - 1 end
+  used = table.concat(marks, '', 1, last)
+end
 local renew = wipe or wall - E[RENEWED] >= 3600000 or wall < E[RENEWED]
 if renew then E[RENEWED], settled = wall, true end
 local sets = {'m', sub(pack(M), 2)}

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +141,32 @@ func TestWithoutInfo(t *testing.T) {
 	second := a.r.Epoch
 	if again := a.speak(); again.Epoch != second {
 		t.Errorf("a store that does not know begins epoch %d", again.Epoch)
+	}
+}
+
+// TestManyInstances: more of them than a script may name in one command.
+func TestManyInstances(t *testing.T) {
+	const many = 8100
+	server := old(t, redistest.Start(t, redistest.Config{}))
+	a := newPlain(t, server, "a", short)
+	l := &cluster.Ledger{}
+	model := cluster.Server{Wall: time.Now(), Identity: server.Info("server")["run_id"], Uptime: time.Hour}
+	for i := range many {
+		r := a.r
+		r.Instance, r.Number, r.Arrived = "i"+strconv.Itoa(i), 1, nil
+		l.Exchange(model, &r)
+	}
+	kept := []string{"HSET", a.r.Key}
+	for field, value := range l.Fields() {
+		kept = append(kept, field, value)
+	}
+	a.wire.do(kept...)
+	if reply := a.speak(); reply.Learning != 0 || reply.Granted != 1 || reply.Instances != many+1 {
+		t.Errorf("once nobody else is subscribed, it is answered %+v", reply)
+	}
+	a.r.Limit = 2 // for which everybody is looked at
+	if reply := a.speak(); reply.Limit != 2 || reply.Instances != many+1 {
+		t.Errorf("configured otherwise, it is answered %+v", reply)
 	}
 }
 
