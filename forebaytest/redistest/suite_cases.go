@@ -216,12 +216,33 @@ func garbage(r *rig) {
 			r.Errorf("after %q: a limit of %d, %d lent; want 2, and at most 2", command, got.Limit, got.Held)
 		}
 	}
+	for _, f := range fields {
+		m.textForNumber(s, f.(string))
+	}
 	m.settle()
 	m.next.Arrived, m.next.Standing, m.next.Waiting = nil, nil, 0
 	n := m.held()
 	m.want()
 	if m.must(); m.held() != n+1 {
 		r.Errorf("at the end it holds %d, want %d: %v", m.held(), n+1, m.last)
+	}
+}
+
+// textForNumber puts an empty text for each number of a packed field, one at a time: it
+// has as many parts as before, and cannot be reckoned with.
+func (m *instance) textForNumber(s *Server, field string) {
+	for i := 0; ; i++ {
+		value, _ := s.Must("HGET", m.next.Key, field).(string)
+		if i >= len(value) {
+			return
+		}
+		s.Must("HSET", m.next.Key, field, value[:i]+"\xa0"+value[i+1:])
+		m.want()
+		for range 2 {
+			if got := m.must(); got.Limit != 2 || got.Held > 2 || got.Held < 0 {
+				m.Errorf("after a text at byte %d of %q in %s: a limit of %d, %d lent; want 2, and at most 2", i, value, field, got.Limit, got.Held)
+			}
+		}
 	}
 }
 

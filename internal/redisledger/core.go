@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -73,24 +74,24 @@ func New(name string, client Client) *Core {
 
 // Exchange does what [cluster.Store] says.
 func (c *Core) Exchange(ctx context.Context, r *cluster.Request) (cluster.Reply, error) {
-	text, err := c.exchange(ctx, r)
-	if err != nil {
+	reply, err := c.exchange(ctx, r)
+	var odd *unreadable
+	switch {
+	case errors.As(err, &odd):
+		return cluster.Reply{}, c.setup(odd.error, foreign(r.Key))
+	case err != nil:
 		c.asks.Store(askUnknown) // what answers next may be another server
 		return cluster.Reply{}, c.fault(ctx, err)
-	}
-	reply, err := cluster.ParseReply(text)
-	if err != nil {
-		return cluster.Reply{}, c.setup(err, foreign(r.Key))
 	}
 	c.subs.spoke(r.Key, reply.Epoch)
 	return reply, nil
 }
 
-func (c *Core) exchange(ctx context.Context, r *cluster.Request) (text string, err error) {
+func (c *Core) exchange(ctx context.Context, r *cluster.Request) (reply cluster.Reply, err error) {
 	asks := c.asks.Load()
 	if asks == askUnknown {
 		if asks, err = c.whoAsks(ctx, r.Key); err != nil {
-			return "", err
+			return reply, err
 		}
 	}
 	if asks == askScript {
@@ -103,40 +104,87 @@ func (c *Core) exchange(ctx context.Context, r *cluster.Request) (text string, e
 		if err != nil {
 			return err
 		}
-		text, err = c.run(ctx, do, r.Key, r.Args(identity))
+		reply, err = c.run(ctx, do, r.Key, r.Args(identity))
 		return err
 	})
-	return text, err
+	return reply, err
 }
+
+// run has the server execute the script, at most once. The server may not know it: it
+// has been restarted, or told to forget, or is another one. Then nothing was executed,
+// and the whole script is sent. And what is kept may be damaged: then it is lost,
+// whatever was executed on it, and the script begins anew.
+func (c *Core) run(ctx context.Context, do Do, key string, args []string) (cluster.Reply, error) {
+	command := append([]string{"EVALSHA", c.sha, "1", key}, args...)
+	reply, err := step(ctx, do, command)
+	var refusal Refusal
+	if errors.As(err, &refusal) && refusal.kind() == "NOSCRIPT" {
+		c.reloads.Add(1)
+		command[0], command[1] = "EVAL", c.source
+		reply, err = step(ctx, do, command)
+	}
+	lost, unnoticed := damaged(err)
+	if unnoticed {
+		if _, err := do(ctx, forget(key)); err != nil {
+			return cluster.Reply{}, err
+		}
+	}
+	if lost {
+		reply, err = step(ctx, do, command)
+	}
+	return reply, err
+}
+
+// step executes the script, and reads its answer.
+func step(ctx context.Context, do Do, command []string) (cluster.Reply, error) {
+	answer, err := do(ctx, command)
+	if err != nil {
+		return cluster.Reply{}, err
+	}
+	text, ok := answer.(string)
+	if !ok {
+		return cluster.Reply{}, fmt.Errorf("the script answers %T, not a string", answer)
+	}
+	reply, err := cluster.ParseReply(text)
+	if err != nil {
+		return cluster.Reply{}, &unreadable{err}
+	}
+	return reply, nil
+}
+
+// unreadable is an answer of the script that has something of what is kept in it, and
+// that is not what it should be.
+type unreadable struct{ error }
 
 // spoilt is what the script says when it found in the middle of a step that it cannot
 // read what is kept: it took no step, and took care that the next one begins anew.
 const spoilt = "it counts as lost"
 
-// run has the server execute the script, at most once. The server may not know it:
-// it has been restarted, or told to forget, or is another one. Then, and only then,
-// nothing was executed, and the whole script is sent.
-func (c *Core) run(ctx context.Context, do Do, key string, args []string) (string, error) {
-	command := append([]string{"EVALSHA", c.sha, "1", key}, args...)
-	answer, err := do(ctx, command)
+// stumbled is how an error begins that is the script's own, and not one of a command in
+// it: what is kept is of another kind than it should be, a text where a number was. It
+// took no step, and would stumble again, whoever asks.
+var stumbled = regexp.MustCompile(`(^| )user_script:\d+: `)
+
+// damaged reports whether what is kept is lost as it cannot be read, and whether the
+// script has not noticed that.
+func damaged(err error) (lost, unnoticed bool) {
 	var refusal Refusal
-	if errors.As(err, &refusal) && refusal.kind() == "NOSCRIPT" {
-		c.reloads.Add(1)
-		command[0], command[1] = "EVAL", c.source
-		answer, err = do(ctx, command)
+	var odd *unreadable
+	switch {
+	case errors.As(err, &odd):
+		return true, true
+	case !errors.As(err, &refusal):
+		return false, false
+	case strings.Contains(string(refusal), spoilt):
+		return true, false
 	}
-	if errors.As(err, &refusal) && strings.Contains(string(refusal), spoilt) {
-		answer, err = do(ctx, command)
-	}
-	if err != nil {
-		return "", err
-	}
-	text, ok := answer.(string)
-	if !ok {
-		return "", fmt.Errorf("the script answers %T, not a string", answer)
-	}
-	return text, nil
+	lost = stumbled.MatchString(string(refusal))
+	return lost, lost
 }
+
+// forget makes of what is kept something that the next step finds to be lost. It is
+// there for longer than anybody may hold what was lent.
+func forget(key string) []string { return []string{"SET", key, "spoilt", "PX", "604800000"} }
 
 // whoAsks finds out whether scripts may ask the server who it is.
 func (c *Core) whoAsks(ctx context.Context, key string) (int32, error) {

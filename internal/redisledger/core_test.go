@@ -92,6 +92,46 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// TestDamaged has what is kept forgotten where the script cannot reckon with it, whatever
+// the server says around that; and leaves it alone where a command was refused.
+func TestDamaged(t *testing.T) {
+	for text, forgets := range map[string]bool{
+		"ERR user_script:381: attempt to perform arithmetic on field '?' (a table value) script: 6e, on @user_script:381.":        true,
+		"ERR Error running script (call to f_6e): @user_script:381: user_script:381: attempt to compare nil with number":          true,
+		"ERR user_script:172: forebay: what is kept in k is damaged; it counts as lost script: 6e, on @user_script:172.":          false,
+		"NOPERM this user has no permissions to run the 'hget' command script: 6e, on @user_script:98.":                           false,
+		"ERR Error running script (call to f_6e): @user_script:98: @user_script: 98: Write commands are not allowed after random": false,
+	} {
+		damaged := true
+		f := &fake{}
+		f.answer = func(c []string) (any, error) {
+			switch {
+			case len(c) == 4:
+				return int64(1), nil
+			case c[0] == "SET":
+				damaged = false
+				return "OK", nil
+			case damaged && !(strings.Contains(text, spoilt) && len(f.sent) > 2):
+				return nil, Refused(text)
+			}
+			return reply(7), nil
+		}
+		c := New("somestore", f)
+		_, err := c.Exchange(t.Context(), request())
+		want := []string{"EVAL", "EVALSHA", "SET", "EVALSHA"}
+		recovers := forgets || strings.Contains(text, spoilt)
+		switch {
+		case !recovers:
+			want = want[:2]
+		case !forgets:
+			want = slices.Delete(want, 2, 3)
+		}
+		if !slices.Equal(f.sent, want) || (err == nil) != recovers {
+			t.Errorf("%s: sent %v, %v; want %v", text, f.sent, err, want)
+		}
+	}
+}
+
 // TestIdentityOfTheConnection is about servers whose scripts cannot ask who they run
 // on: it is asked before, over the same connection, each time.
 func TestIdentityOfTheConnection(t *testing.T) {
