@@ -9,6 +9,9 @@
 // misleads it, and reads no processor's load, so it protects what waits as well as what
 // computes.
 //
+// See the example of [NewProbe]. A limiter belongs to one gate, which calls it under its
+// lock; nothing else may.
+//
 // What no limiter can do: learn anything while the gate is not full. Then the limit
 // stays.
 package adaptive

@@ -23,9 +23,10 @@ type ProbeConfig struct {
 	// more at once is rare, and memory is what calls take then. With half of it such a
 	// backend is not used, twice it bounds a mistake at twice as much.
 	Max int
-	// Start is the limit before anything is known. 0 means 20, or what Min and Max leave of
-	// it. It is doubled several times a second if that is too little; half or twice of it
-	// costs or gains one step.
+	// Start is the centre of the limits that are tried before anything is known. 0 means
+	// the gate's own limit, its MaxInFlight, or what Min and Max leave of it. It is doubled
+	// several times a second if that is too little; half or twice of it costs or gains one
+	// step.
 	Start int
 	// Seed makes the lengths of experiments differ from one limiter to another, so that many
 	// of them do not probe in step. Any number does; those of one process had best differ.
@@ -49,14 +50,14 @@ func (c *ProbeConfig) fill() error {
 		c.Max = max(1000, c.Min)
 	}
 	wrong(c.Max < c.Min || c.Max > mostUnits, "Max is %d; it must be from Min, %d, to %d", c.Max, c.Min, mostUnits)
-	if c.Start == 0 {
-		c.Start = max(c.Min, min(20, c.Max))
-	}
-	wrong(len(errs) == 0 && (c.Start < c.Min || c.Start > c.Max), "Start is %d; it must be from Min, %d, to Max, %d", c.Start, c.Min, c.Max)
+	wrong(len(errs) == 0 && c.Start > 0 && (c.Start < c.Min || c.Start > c.Max), "Start is %d; it must be from Min, %d, to Max, %d", c.Start, c.Min, c.Max)
 	return errors.Join(errs...)
 }
 
-const mostUnits = 1<<20 - 1 // what a gate can count
+const (
+	mostUnits = 1<<20 - 1 // what a gate can count
+	unseen    = 20        // what a probe wants that has no gate and was told no Start
+)
 
 // Probe is a limiter that finds the limit by experiment. Make one with [NewProbe] for
 // each gate; like every limiter it belongs to its gate's lock.
@@ -136,9 +137,13 @@ func NewProbe(c ProbeConfig) (*Probe, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
+	start := c.Start
+	if start == 0 {
+		start = max(c.Min, min(unseen, c.Max)) // until there is a gate
+	}
 	return &Probe{
 		cfg: c, deadline: c.Deadline.Seconds(), dice: rand.New(rand.NewPCG(c.Seed, 4)),
-		centre: float64(c.Start), width: wide, spread: 1.5, length: 2, phase: plus, overload: 1, reason: Started,
+		centre: float64(start), width: wide, spread: 1.5, length: 2, phase: plus, overload: 1, reason: Started,
 	}, nil
 }
 
@@ -170,6 +175,10 @@ func (p *Probe) State() State {
 func (p *Probe) Observe(o *forebay.Observation) int {
 	if p.zero.IsZero() {
 		p.zero, p.last = o.Now, *o
+		if p.cfg.Start == 0 {
+			p.centre = float64(o.Limit)
+			p.clamp()
+		}
 	}
 	p.pass(o)
 	if o.Kind == forebay.ObservedFinish {

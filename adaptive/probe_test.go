@@ -25,7 +25,7 @@ type backend struct {
 	least float64 // goodput that is asked of a probe, of what could be
 }
 
-// backends are some of those of the design, with pass lines below which something is
+// backends are of the kinds that limiters meet, with pass lines below which something is
 // broken: means of many seeds are higher.
 var backends = []backend{
 	{"many servers", 1000, 50, simulate.Resource{Servers: 50}, simulate.Exponential(50 * ms), .96},
@@ -57,7 +57,7 @@ func newProbe(t testing.TB, c ProbeConfig) *Probe {
 	return p
 }
 
-// probing returns what makes probes for a scenario, and the last one that was made.
+// probing returns what gives a probe to a scenario with one instance, and that probe.
 func probing(t testing.TB, c ProbeConfig) (func(int) admit.Limiter, *Probe) {
 	p := newProbe(t, c)
 	return func(int) admit.Limiter { return simulate.Limiter(p) }, p
@@ -382,6 +382,31 @@ func (w watched) Observe(o *admit.Observation) int {
 	n := w.Limiter.Observe(o)
 	w.look()
 	return n
+}
+
+// TestItStartsAtTheGatesLimit: what was configured holds until more is known, unless Start
+// says otherwise.
+func TestItStartsAtTheGatesLimit(t *testing.T) {
+	for _, c := range []struct {
+		ProbeConfig
+		want float64
+	}{
+		{ProbeConfig{}, 4}, {ProbeConfig{Start: 12}, 12}, {ProbeConfig{Min: 6}, 6}, {ProbeConfig{Max: 3}, 3},
+	} {
+		p := newProbe(t, c.ProbeConfig)
+		g, err := forebay.New(forebay.Config{MaxInFlight: 4, Limiter: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, ok := g.TryAcquire(forebay.Call{})
+		if !ok {
+			t.Fatal("an empty gate refuses")
+		}
+		l.Release()
+		if s := p.State(); s.Centre != c.want || s.Reason != Started || g.Stats().Capacity != s.Limit {
+			t.Errorf("%+v: %+v, capacity %d", c.ProbeConfig, s, g.Stats().Capacity)
+		}
+	}
 }
 
 // TestInAGate: the limiter of a real gate, which moves its limit.

@@ -10,6 +10,8 @@
 // about it from others: two scenarios that differ in their gates alone meet the same
 // calls.
 //
+// A run needs one goroutine, the caller's, and shares nothing with others.
+//
 // What is not here: the network, the processor that gates themselves take, and clients
 // that send slowly.
 package simulate

@@ -33,7 +33,7 @@ func (r *gatesReader) auto(v value, g *Gate) {
 		}
 		return
 	}
-	g.MaxInFlight, g.Auto = p.State().Limit, &c
+	g.MaxInFlight, g.Auto = int(p.State().Centre), &c // where it starts
 }
 
 // limiters returns what makes the limiter of each instance of a gate, the same in every
