@@ -205,11 +205,11 @@ func (a *spooled) write(p []byte, at int64) (err error) {
 	if a.file == nil {
 		if a.file, err = a.spool.create(&a.bounds); err != nil {
 			a.file = nil
-			return fmt.Errorf("proxy: an answer cannot be spooled: %w", err)
+			return fmt.Errorf("proxy: an answer may keep its slot until it was read, as its file takes no more: %w", err)
 		}
 	}
 	if _, err = a.file.WriteAt(p, at); err != nil {
-		return fmt.Errorf("proxy: an answer cannot be spooled: %w", err)
+		return fmt.Errorf("proxy: an answer may keep its slot until it was read, as its file takes no more: %w", err)
 	}
 	return nil
 }
@@ -236,8 +236,9 @@ func (a *spooled) next(p []byte) (n int, err error) {
 		p = p[:min(int64(len(p)), first.to-first.from)]
 		a.mu.Unlock() // only the reader takes parts away
 		if n, err = a.file.ReadAt(p, first.from); err != nil {
+			err = fmt.Errorf("proxy: an answer breaks off, as its file cannot be read: %w", err)
 			a.spool.fail(err)
-			return n, fmt.Errorf("proxy: what was spooled cannot be read: %w", err)
+			return n, err
 		}
 		a.mu.Lock()
 	}

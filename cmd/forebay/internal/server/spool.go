@@ -26,7 +26,7 @@ func spoolBounds(cfg *config.Config) (*proxy.SpoolBounds, error) {
 // newSpool returns the spool of all proxies.
 func (s *Server) newSpool() *proxy.Spool {
 	return proxy.NewSpool(func(err error) {
-		s.log.Paced().Warn("an answer has no file in the spool, and may keep its slot until it was read", "error", err.Error())
+		s.log.Paced().Warn("a file of the spool failed", "error", err.Error())
 	})
 }
 

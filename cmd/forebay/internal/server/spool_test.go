@@ -117,7 +117,7 @@ func TestSpoolDirectoryOfTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := r.slow()
-	r.logged("an answer has no file in the spool", "no such file")
+	r.logged("a file of the spool failed", "no such file")
 	r.gateIs("a", 1, 0)
 	r.rest(c)
 	if st := r.spoolStats(); st.Errors != 1 || st.Kept != 1 {
