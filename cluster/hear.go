@@ -21,7 +21,7 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 		rep.Share = min(rep.Share, l.share) // not everybody has spoken
 	}
 	l.last, l.lastAt, l.share, l.withheld = rep, now, rep.Share, r.Withhold
-	l.heard = max(l.heard, rep.Heard)
+	l.heard = max(l.heard, min(rep.Heard, l.said)) // else calls to come would be told to nobody
 	l.learns, l.learnt = rep.Learning > 0, now.Add(rep.Learning)
 	l.contended, l.recalled = rep.Contended || l.recalled, false
 	l.obey(now, &rep)

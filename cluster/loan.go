@@ -24,6 +24,7 @@ type loan struct {
 	toldBefore uint64 // and before the last request
 	acked      uint64 // granted, as the ledger last heard of us
 	heard      uint64 // the highest number of a call in line that the ledger has heard of
+	said       uint64 // and that it was told of
 	slots      holding
 
 	lent  int // units that the gate has; fewer than are held while no lease is valid

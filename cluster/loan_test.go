@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"example.com/forebay/internal/feed"
 )
@@ -191,13 +192,27 @@ func TestLeaseBeginsBeforeSending(t *testing.T) {
 	}
 }
 
-// TestSuspendedMachine: the wall clock ends a lease as well.
+// TestSuspendedMachine: the wall clock ends a lease as well, although the monotonic one
+// stood still; and a wall clock that was set back does not make it longer.
 func TestSuspendedMachine(t *testing.T) {
 	b := started(t, Terms{}, 1)
-	woken := b.now.Round(0).Add(time.Hour) // it has no monotonic clock, as if that stood still
-	if !b.valid(b.now) || b.valid(woken) {
+	if !b.valid(b.now) || b.valid(walled(b.now, time.Hour)) {
 		t.Error("the lease outlives an hour of the wall clock")
 	}
+	if b.valid(walled(b.now.Add(time.Hour), -time.Hour)) {
+		t.Error("the lease outlives an hour of the monotonic clock")
+	}
+}
+
+// walled moves the wall clock of a time, and not its monotonic one.
+func walled(t time.Time, d time.Duration) time.Time {
+	t = t.Add(d)
+	type parts struct { // of a time.Time that has both
+		wall uint64
+		ext  int64 // the monotonic clock, in ns
+	}
+	(*parts)(unsafe.Pointer(&t)).ext -= int64(d)
+	return t
 }
 
 // TestAmbiguousReturns: what an exchange took back of which nothing was heard is neither
@@ -384,6 +399,17 @@ func TestOwnLimitIsNotUndone(t *testing.T) {
 	}
 }
 
+// TestHeardOfNobody: a ledger says that it has heard of calls that there never were. Those
+// that come later are told all the same.
+func TestHeardOfNobody(t *testing.T) {
+	b := started(t, Terms{}, 1)
+	b.told(b.asks(), Reply{Epoch: 5, Granted: 1, Heard: 1 << 40})
+	b.gate.join(1)
+	if r := b.asks(); len(r.Arrived) != 1 {
+		t.Errorf("it is told of %v, and of %v as if it had heard", r.Arrived, r.Standing)
+	}
+}
+
 // TestSlowStore: while an exchange takes long, what ends is used here again, up to a fair
 // share; the rest goes back.
 func TestSlowStore(t *testing.T) {
@@ -395,6 +421,9 @@ func TestSlowStore(t *testing.T) {
 	b.late(b.now.Add(keepAfter))
 	if b.gate.lent != 3 || b.gate.running != 3 {
 		t.Errorf("%d are lent and %d run, of a share of 3", b.gate.lent, b.gate.running)
+	}
+	if b.gate.end(1); b.gate.lent != 3 {
+		t.Errorf("a call ends, and %d stay here", b.gate.lent)
 	}
 }
 

@@ -32,6 +32,9 @@ func ParseNews(text string) (News, error) {
 		n = News{Kind: 'c'}
 	case "n", "l":
 		n = News{Kind: kind[0], Count: int(w.uint())}
+		if n.Count > maxUnits {
+			w.fail(fmt.Errorf("%d are too many", n.Count))
+		}
 	default:
 		return News{}, fmt.Errorf("cluster: a message of the ledger is %q, which is none known here", text)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -24,10 +25,26 @@ func ParseReply(s string) (Reply, error) {
 		Reclaimed: u.uint(), LostTotal: u.uint(),
 		Clock: u.int64(), Slots: u.slots(),
 	}
-	if err := u.end(); err != nil {
+	err := u.end()
+	if err == nil && !r.possible() {
+		err = errors.New("some of its figures cannot be")
+	}
+	if err != nil {
 		return Reply{}, fmt.Errorf("cluster: a reply of the ledger is %q: %w", s, err)
 	}
 	return r, nil
+}
+
+// maxFigure is above all that the ledger counts: its language has no greater integers.
+const maxFigure = 1 << 53
+
+// possible reports whether a ledger that keeps its rules can have said it. What is kept of
+// one may be damaged.
+func (r *Reply) possible() bool {
+	return r.Epoch > 0 && r.Epoch < maxFigure && r.Granted < maxFigure && r.Heard < maxFigure &&
+		r.Returned <= r.Granted && r.Granted-r.Returned <= maxUnits &&
+		r.Limit >= 0 && r.Limit <= maxUnits && r.Share >= 0 && r.Share <= maxUnits &&
+		min(r.Queued, r.Lost, r.Held, r.InUse, r.Waiting, r.Instances) >= 0 && r.Learning >= 0
 }
 
 func (u *unpacker) millis() time.Duration { return fromMillis(u.int64()) }

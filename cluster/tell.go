@@ -32,6 +32,9 @@ func (l *loan) request(now time.Time) *Request {
 	r.Slots = l.slots.held()
 	r.Claim = l.claim(now)
 	r.Arrived, r.Standing = v.Arrived, v.Standing
+	if n := len(r.Arrived); n > 0 {
+		l.said = r.Arrived[n-1].First + uint64(r.Arrived[n-1].Calls) - 1
+	}
 	l.dear = dear(v.Arrived) || l.dear && v.Waiting > 0
 	r.Waiting, r.InUse, r.Oldest = v.Waiting, v.InFlight, v.Oldest
 	r.Spare = l.spare(now, v)
