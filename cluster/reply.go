@@ -38,8 +38,8 @@ func ParseReply(s string) (Reply, error) {
 // maxFigure is above all that the ledger counts: its language has no greater integers.
 const maxFigure = 1 << 53
 
-// possible reports whether a ledger that keeps its rules can have said it. What is kept of
-// one may be damaged.
+// possible reports whether a ledger that keeps its rules can have said it. What is kept
+// of one may be damaged.
 func (r *Reply) possible() bool {
 	return r.Epoch > 0 && r.Epoch < maxFigure && r.Granted < maxFigure && r.Heard < maxFigure &&
 		r.Returned <= r.Granted && r.Granted-r.Returned <= maxUnits &&
