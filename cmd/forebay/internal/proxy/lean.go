@@ -56,7 +56,8 @@ func withPort(u *url.URL) string {
 
 var errMethod = errors.New("proxy: the method of the request is none")
 
-// RoundTrip is send for those who have a trace for answers of kind 1xx.
+// RoundTrip is send for requests that ReverseProxy hands on, which has a trace for
+// answers of kind 1xx, and whose work is given up by whoever waits for it.
 func (l *lean) RoundTrip(r *http.Request) (*http.Response, error) {
 	return l.send(r, func(status int, h http.Header) {
 		if t := httptrace.ContextClientTrace(r.Context()); t != nil && t.Got1xxResponse != nil {
@@ -67,8 +68,8 @@ func (l *lean) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // send sends one request and returns when the headers of its answer are there; interim is
 // given those of kind 1xx before. late is given the connection when its time is over, and
-// says whether it takes it; nil: nobody does. See the package's comment for what is sent
-// twice.
+// says whether it takes it; nil: there is no such time. See the package's comment for
+// what is sent twice.
 func (l *lean) send(r *http.Request, interim func(int, http.Header), late func(*leanConn, *http.Request) bool) (*http.Response, error) {
 	if r.Method == "" || tokenLength(r.Method) != len(r.Method) {
 		return nil, errMethod
@@ -78,18 +79,19 @@ func (l *lean) send(r *http.Request, interim func(int, http.Header), late func(*
 		if err != nil {
 			return nil, whyEnded(r.Context(), err)
 		}
+		c.isTimed = late != nil
 		res, err := c.roundTrip(r, interim)
 		if err == nil {
 			return res, nil
 		}
-		if late != nil && c.isLate(err) && c.stop() && late(c, r) {
+		if c.isTimed && c.isLate(err) && c.stop() && late(c, r) {
 			return nil, errTooLate
 		}
 		_ = c.Close() // whatever happens to it now, it is of no use
 		switch {
 		case r.Context().Err() != nil:
 			return nil, whyEnded(r.Context(), err)
-		case c.reused && c.wrote.Load() == 0: // the upstream has seen nothing of it
+		case c.reused && c.isUntouched(): // the upstream has seen nothing of it
 		case isRepeatable(r) && c.got == 0 && hasEnded(err) && (c.reused || sent > 0):
 			if sent++; sent == maxSent {
 				return nil, errSentTwice

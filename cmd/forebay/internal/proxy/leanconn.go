@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -28,6 +30,7 @@ type leanConn struct {
 	cut     func() // ends the request, from any goroutine
 	peeked  bool   // what peek has found: it is alive and silent
 	reused  bool
+	isTimed bool      // the headers of an answer have to be there in time
 	since   time.Time // idle
 
 	// Of the request under way.
@@ -35,16 +38,18 @@ type leanConn struct {
 	upload *sending    // nil: it has no body
 	got    int64       // of the answer, in bytes
 	room   int64       // for headers; -1: those are there
+	head   []byte      // what came of an answer whose headers did not come at once
+	late   error       // that their time was over; net/http loses it behind half a line
 	wrote  atomic.Int64
 	// unwritten is why writing failed. It belongs to who writes, as out does.
 	unwritten error
 
 	mu       sync.Mutex // guards what follows
-	answered bool       // the headers are there, and reading has no deadline any more
+	answered bool       // the headers are there, and reading is to have no deadline any more
 }
 
 func newLeanConn(l *lean, raw net.Conn) *leanConn {
-	c := &leanConn{Conn: raw, lean: l, cut: func() { _ = raw.Close() }}
+	c := &leanConn{Conn: raw, lean: l, isTimed: true, cut: func() { _ = raw.Close() }}
 	if s, ok := raw.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
 			c.raw = raw
@@ -99,8 +104,21 @@ func (s readSide) Read(p []byte) (int, error) {
 	s.got += int64(n)
 	if s.room > 0 {
 		s.room -= int64(n)
+		if len(s.head) > 0 || !bytes.Contains(p[:n], headEnd) {
+			s.head = append(s.head, p[:n]...)
+		}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.late = err
 	}
 	return n, err
+}
+
+var headEnd = []byte("\r\n\r\n")
+
+// rewind has the headers read again from their beginning, which were cut off by the time.
+func (c *leanConn) rewind() {
+	c.answers.Reset(io.MultiReader(bytes.NewReader(c.head), readSide{c}))
 }
 
 // writeSide is where requests are written to. While a body goes out each piece of it has
@@ -147,12 +165,22 @@ func (c *leanConn) isLate(err error) bool {
 // send sends the request, or begins to where it has a body.
 func (c *leanConn) send(r *http.Request) error {
 	if r.Body != nil {
+		// The time of the request before is over, and the upload has as long as it needs.
+		if err := c.SetReadDeadline(time.Time{}); err != nil {
+			return err
+		}
 		c.upload = newSending(c, r)
 		go c.upload.run() // ends with the body, the connection, or the request of the client
 		return nil
 	}
-	if err := c.SetDeadline(clock().Add(c.lean.patience)); err != nil {
+	until := clock().Add(c.lean.patience)
+	if err := c.SetDeadline(until); err != nil {
 		return err
+	}
+	if !c.isTimed {
+		if err := c.SetReadDeadline(time.Time{}); err != nil {
+			return err
+		}
 	}
 	if err := r.Write(c.out); err != nil {
 		return err
@@ -160,17 +188,31 @@ func (c *leanConn) send(r *http.Request) error {
 	return c.out.Flush()
 }
 
+// bound bounds how long a request without a body and the headers of its answer may take.
+func (c *leanConn) bound() error {
+	err := c.SetDeadline(clock().Add(c.lean.patience))
+	if err == nil && !c.isTimed {
+		err = c.SetReadDeadline(time.Time{})
+	}
+	return err
+}
+
 // receive reads the headers of the answer, and those of the answers of kind 1xx before.
 func (c *leanConn) receive(r *http.Request, interim func(int, http.Header)) (*http.Response, error) {
-	c.room = maxAnswerHeaderBytes
+	c.room, c.late = maxAnswerHeaderBytes, nil
 	for {
+		here, _ := c.answers.Peek(c.answers.Buffered()) // behind an answer of kind 1xx
+		c.head = append(c.head[:0], here...)
 		res, err := http.ReadResponse(c.answers, r)
 		if err != nil {
-			return nil, err
+			return nil, cmp.Or(c.late, err)
 		}
 		if res.StatusCode < 100 || res.StatusCode > 199 || res.StatusCode == http.StatusSwitchingProtocols {
 			c.room = -1
-			c.upload.answered(!res.Close)
+			c.mu.Lock()
+			c.answered = true
+			c.mu.Unlock()
+			c.upload.answered(!res.Close) // which may end the upload, but not the answer
 			return res, nil
 		}
 		if res.StatusCode == http.StatusContinue {
@@ -198,24 +240,28 @@ func (c *leanConn) handOver(res *http.Response) error {
 			return nil // it is here already
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answered = true
 	return c.SetReadDeadline(time.Time{})
 }
 
-// sent is told by the upload that the request is out, or why it is not, and sees to it
-// that reading the answer comes to an end.
-func (c *leanConn) sent(err error, patience time.Duration) {
+// await bounds the time until the headers of the answer are there, from any goroutine.
+func (c *leanConn) await(patience time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.answered:
-	case err != nil && patience == 0:
-		_ = c.Conn.Close()
-	default:
+	if !c.answered {
 		_ = c.SetReadDeadline(clock().Add(patience))
 	}
+}
+
+// isUntouched reports whether the upstream has seen nothing of a request that failed, and
+// nothing is missing that another attempt needs. The connection is closed.
+func (c *leanConn) isUntouched() bool {
+	if c.upload != nil {
+		if c.upload.giveUp() {
+			return false
+		}
+		<-c.upload.done // it may have written just now; it reads nothing any more
+	}
+	return c.wrote.Load() == 0
 }
 
 // release gives the connection back when the answer has been read to its end.

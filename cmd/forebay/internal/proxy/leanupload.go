@@ -64,12 +64,15 @@ func (s *sending) run() {
 	s.sent = err
 	s.mu.Unlock()
 	switch {
+	case err == nil && !s.conn.isTimed:
 	case err == nil:
-		s.conn.sent(nil, s.conn.lean.patience)
+		s.conn.await(s.conn.lean.patience)
+	case err == errUnwanted: // the answer is there
 	case broken || errors.Is(err, os.ErrDeadlineExceeded):
-		s.conn.sent(err, 0)
+		// Also if the answer has begun: the upstream might wait for the rest for ever.
+		s.conn.cut()
 	default:
-		s.conn.sent(err, afterBroken)
+		s.conn.await(afterBroken)
 	}
 }
 

@@ -114,6 +114,7 @@ func (x *exchange) leave(c *leanConn, r *http.Request) bool {
 		return false
 	}
 	lease := x.lease.TimedOut()
+	c.rewind()
 	_ = c.SetReadDeadline(clock().Add(x.handler.config.StillRunning))
 	go func() {
 		if res, err := c.receive(r, func(int, http.Header) {}); err == nil {

@@ -138,6 +138,24 @@ func TestSL12TimedOutStillRunning(t *testing.T) {
 	}
 }
 
+// TestTimedOutUpgrade: who asks for another protocol, as some clients do with each request,
+// keeps its slot no less.
+func TestTimedOutUpgrade(t *testing.T) {
+	noLeaks(t)
+	for _, transport := range []string{TransportLean, TransportStandard} {
+		l := newLateRig(t, "http", func(c *Config) { c.Transport = transport })
+		if res, _ := l.get("GET", "/", nil, "Connection", "Upgrade", "Upgrade", "h2c"); res.StatusCode != 504 {
+			t.Errorf("%s: status %d", transport, res.StatusCode)
+		}
+		l.is(1, 1)
+		if l.told.Load() != 0 {
+			t.Errorf("%s: the connection was closed", transport)
+		}
+		close(l.let)
+		l.is(0, 0)
+	}
+}
+
 // TestSL12TimedOutForTooLong: what hangs gives its slot back in the end.
 func TestSL12TimedOutForTooLong(t *testing.T) {
 	noLeaks(t)
