@@ -82,13 +82,16 @@ func storeGrant(r *storeRig) {
 	if m.Channel != cluster.ChannelOf(b.next.Key, "b") || news.Epoch != b.last.Epoch || news.Granted != b.last.Granted+1 {
 		r.Errorf("b heard %q on %q, want %d units of epoch %d", m.Text, m.Channel, b.last.Granted+1, b.last.Epoch)
 	}
-	_ = forB.end()
-	_ = forA.end()
-	for len(forA.heard) > 0 {
-		if m := <-forA.heard; kind('g')(m) {
+	a.next.Override = cluster.Override{Version: 1, Limit: 7} // everybody hears of it, after all that came before
+	a.tell()
+	forA.hear(func(m cluster.Message) bool {
+		if kind('g')(m) {
 			r.Errorf("a heard %q on %q, which is b's", m.Text, m.Channel)
 		}
-	}
+		return kind('l')(m)
+	})
+	_ = forB.end()
+	_ = forA.end()
 }
 
 func storeOrder(r *storeRig) {
