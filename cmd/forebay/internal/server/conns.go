@@ -315,30 +315,57 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// piece is how much the kernel moves by itself before the client's time begins anew: as
+// piece is how much the kernel moves at most before the client's time begins anew: as
 // slow as one piece in that time a client may be.
 const piece = 64 << 10
 
 // ReadFrom writes what comes from another connection, by the kernel alone where it can.
+// It moves what is there: the client's time does not run while the other one has nothing.
 func (c *conn) ReadFrom(from io.Reader) (written int64, err error) {
 	to, canMove := c.Conn.(io.ReaderFrom)
 	rest, isBounded := from.(*io.LimitedReader)
 	if !canMove || !isBounded {
-		return io.Copy(struct{ io.Writer }{c}, from)
+		return c.copyFrom(from)
 	}
-	for rest.N > 0 && err == nil {
-		part := io.LimitedReader{R: rest.R, N: min(rest.N, piece)}
+	source := socketOf(rest.R)
+	if source == nil {
+		return c.copyFrom(from)
+	}
+	for rest.N > 0 {
+		there, err := waiting(source)
+		if there == 0 || err != nil {
+			return written, err
+		}
+		part := io.LimitedReader{R: rest.R, N: min(rest.N, there, piece)}
 		wanted := part.N
 		c.renewDeadline()
-		var n int64
-		n, err = to.ReadFrom(&part)
+		n, err := to.ReadFrom(&part)
 		written += n
 		rest.N -= n
-		if n < wanted {
-			break
+		if n < wanted || err != nil {
+			return written, err
 		}
 	}
-	return written, err
+	return written, nil
+}
+
+// copyFrom is ReadFrom without the kernel.
+func (c *conn) copyFrom(from io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{c}, from)
+}
+
+// socketOf returns the socket that is read from, if waiting can tell what is there; nil:
+// it cannot.
+func socketOf(r io.Reader) syscall.RawConn {
+	s, ok := r.(syscall.Conn)
+	if !ok || !canWait {
+		return nil
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
 }
 
 // renewDeadline gives the client its time for the next piece.
