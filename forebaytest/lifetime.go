@@ -50,8 +50,12 @@ var (
 func (e *lifeEnding) check(t testing.TB, open Opener, version int) {
 	CheckLeaks(t)
 	l := &life{TB: t, version: version, work: newWork()}
+	intake, err := forebay.NewIntake(forebay.IntakeConfig{DiscardTime: shortly})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l.sys = open(t, forebay.Config{
-		Name: gateName, MaxInFlight: lifeSize, MaxWait: time.Hour, MaxWaiting: 100,
+		Name: gateName, MaxInFlight: lifeSize, MaxWait: time.Hour, MaxWaiting: 100, Intake: intake,
 		Refusal: forebay.Refusal{RetryAfter: forebay.RetryAfter{Fixed: time.Second}},
 	}, l.work)
 	gated := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

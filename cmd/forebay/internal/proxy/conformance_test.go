@@ -113,7 +113,7 @@ func TestConnectionsThatAreNotKept(t *testing.T) {
 			}
 		})
 		dials := make(chan bool, 10)
-		g := inFront(t, u.url, nil)
+		g := inFront(t, u.url, func(c *Config) { c.IdleTimeout = time.Hour })
 		g.countDials(dials)
 		for range 3 {
 			g.get("GET", "/", nil)
