@@ -40,36 +40,47 @@ func (c *Cluster) detach(s *supplier) {
 	c.subscriber.changed()
 }
 
-// SetTerms puts other terms in force for the gate of that name: at once, also while the
-// store is away. Whether it is fenced cannot be changed. On error nothing has changed.
+// SetTerms puts other terms in force for the gates of that name: at once, also while the
+// store is away; but a share begins no sooner than it would have. Whether they are fenced
+// cannot be changed. On error nothing has changed.
 func (c *Cluster) SetTerms(gate string, t Terms) error {
 	if err := t.complete(c.config.Lease); err != nil {
 		return err
 	}
-	now := clock()
+	var gates []*supplier
 	for _, s := range c.all() {
 		if s.gate != gate {
 			continue
 		}
-		leaving, fenced := false, false
-		s.change(func(l *loan) {
-			if leaving, fenced = l.leaving, l.terms.Fenced; !leaving && fenced == t.Fenced {
-				l.setTerms(now, t)
-			}
-		})
+		leaving, fenced := s.standing()
 		switch {
 		case leaving:
 		case fenced != t.Fenced:
 			return fmt.Errorf("cluster: Fenced is %v for gate %q; it cannot be changed from %v, make a new gate", t.Fenced, gate, fenced)
 		default:
-			return nil
+			gates = append(gates, s)
 		}
 	}
-	return fmt.Errorf("cluster: there is no gate %q; terms are set for gates that are attached", gate)
+	if len(gates) == 0 {
+		return fmt.Errorf("cluster: there is no gate %q; terms are set for gates that are attached", gate)
+	}
+	now := clock()
+	for _, s := range gates {
+		s.change(func(l *loan) { l.setTerms(now, t) })
+	}
+	return nil
+}
+
+// standing reports what no terms change.
+func (s *supplier) standing() (leaving, fenced bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loan.leaving, s.loan.terms.Fenced
 }
 
 // setTerms is told that the loan is on other terms now.
 func (l *loan) setTerms(now time.Time, t Terms) {
+	begun := l.alone && !l.how.Refuse && l.terms.WhenAway == Share
 	l.terms = t
 	l.me.MinShare, l.me.Withhold = t.MinShare, 0
 	if t.WhenAway == Share {
@@ -77,6 +88,7 @@ func (l *loan) setTerms(now time.Time, t Terms) {
 	}
 	l.poked = true
 	if l.alone && !l.leaving {
+		l.shareToCome = !begun && l.sharesLater() && now.Before(l.shareFrom())
 		l.goAlone(now)
 	}
 }

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -102,6 +103,77 @@ func TestSetTerms(t *testing.T) {
 		in.cluster.Leave("g")
 		if err := in.cluster.SetTerms("g", cluster.Terms{}); err == nil {
 			t.Error("a gate that leaves gets other terms")
+		}
+	})
+}
+
+// TestSetTermsInACut: who is told to use its share as it has just been cut off does not
+// begin before the others have ended what they may use of the limit.
+func TestSetTermsInACut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 4)
+		r.terms.WhenAway = cluster.Closed
+		first, other := r.join(), r.join()
+		time.Sleep(20 * time.Second)
+		var held []forebay.Lease
+		for range 4 {
+			l, ok := other.gate.TryAcquire(forebay.Call{})
+			if !ok {
+				t.Fatal("4 may run, and fewer do")
+			}
+			held = append(held, l)
+		}
+		for _, in := range r.instances {
+			in.path.SetFaults(forebaytest.Faults{Err: errors.New("cut off")})
+		}
+		for first.mode() != "closed" {
+			first.gate.TryAcquire(forebay.Call{})
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := first.cluster.SetTerms("g", cluster.Terms{}); err != nil {
+			t.Fatal(err)
+		}
+		theirs, end := held[0].Context(context.Background())
+		defer end()
+		if l, ok := first.gate.TryAcquire(forebay.Call{}); ok && theirs.Err() == nil {
+			t.Error("5 run where 4 may")
+			l.Release()
+		}
+		if m := first.mode(); m != "closed" {
+			t.Errorf("mode %s", m)
+		}
+		<-theirs.Done()
+		time.Sleep(2 * time.Second)
+		l, ok := first.gate.TryAcquire(forebay.Call{})
+		if !ok {
+			t.Fatalf("it never begins with its share; mode %s", first.mode())
+		}
+		l.Release()
+		for _, l := range held {
+			l.Release()
+		}
+	})
+}
+
+// TestSetTermsOfAll: gates of one name in one process get them all.
+func TestSetTermsOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 4)
+		in := r.join()
+		again, err := forebay.New(forebay.Config{Name: "g", MaxInFlight: 4, Cluster: in.cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := in.cluster.SetTerms("g", cluster.Terms{WhenAway: cluster.Closed}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		in.path.SetFaults(forebaytest.Faults{Err: errors.New("cut off")})
+		time.Sleep(20 * time.Second)
+		for i, g := range []*forebay.Gate{in.gate, again} {
+			if st, _ := g.ClusterStats(); st.Mode != "closed" {
+				t.Errorf("gate %d goes on as %s", i, st.Mode)
+			}
 		}
 	})
 }

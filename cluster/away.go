@@ -39,13 +39,14 @@ func (l *loan) policy(now time.Time) {
 	if at.IsZero() || now.Before(at) {
 		return
 	}
-	if !l.alone && l.sharesLater() && l.sent.Before(at) {
+	if (!l.alone || l.how.Refuse) && l.sharesLater() && l.sent.Before(at) {
 		l.store.next = now
 		return
 	}
 	if l.alone && !l.how.Refuse && l.shareIsOver(now) {
 		l.gate.Lapse() // what runs on it has ended as well
 	}
+	l.shareToCome = false
 	l.goAlone(now)
 }
 
@@ -53,12 +54,24 @@ func (l *loan) policy(now time.Time) {
 // store went away.
 func (l *loan) sharesLater() bool { return l.terms.WhenAway == Share && l.exchanges > 0 }
 
+// shareFrom returns when a share begins at the earliest. Until then others may use all of
+// the limit: of them we do not know when they last heard from the store, but that it was
+// before we did not.
+func (l *loan) shareFrom() time.Time {
+	at := l.store.since.Add(l.me.Lease + l.me.Lease/clockMargin)
+	if l.terms.Withhold > 0 {
+		at = later(at, l.lastAt.Add(shareAfter(l.me.Lease)))
+	}
+	return at
+}
+
 // goAlone goes on without the ledger as the terms say.
 func (l *loan) goAlone(now time.Time) {
 	how := feed.Alone{Refuse: true}
 	switch {
 	case l.terms.WhenAway == Open:
 		how = feed.Alone{Slots: l.limit}
+	case l.shareToCome:
 	case l.terms.WhenAway == Share && !l.shareIsOver(now):
 		if n := l.ownShare(); n > 0 {
 			how = feed.Alone{Slots: n}
@@ -89,11 +102,12 @@ func (l *loan) policyAt(now time.Time) time.Time {
 	switch {
 	case l.leaving:
 		return time.Time{}
-	case l.alone:
-		if over := l.shareEnds(); !l.how.Refuse && !over.IsZero() {
-			return over
-		}
+	case l.alone && l.shareToCome:
+		return l.shareFrom()
+	case l.alone && l.how.Refuse:
 		return time.Time{}
+	case l.alone:
+		return l.shareEnds()
 	case !l.store.open():
 		return time.Time{}
 	}
@@ -102,12 +116,7 @@ func (l *loan) policyAt(now time.Time) time.Time {
 		at = later(at, l.until)
 	}
 	if l.sharesLater() {
-		// Until then others may use all of the limit: of them we do not know when they
-		// last heard from the store, but that it was before we did not.
-		at = later(at, l.store.since.Add(l.me.Lease+l.me.Lease/clockMargin))
-		if l.terms.Withhold > 0 {
-			at = later(at, l.lastAt.Add(shareAfter(l.me.Lease)))
-		}
+		at = later(at, l.shareFrom())
 	}
 	return at
 }

@@ -45,7 +45,7 @@ func (l *loan) replied(now time.Time, r *Request, rep Reply) {
 // together puts in force what the ledger lends, and ends the time without it.
 func (l *loan) together() {
 	wasAlone := l.alone
-	l.alone, l.rejoin = false, time.Time{}
+	l.alone, l.rejoin, l.shareToCome = false, time.Time{}, false
 	l.setReturns()
 	if l.keeps() {
 		l.unreturn(l.lent)

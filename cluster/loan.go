@@ -55,22 +55,23 @@ type loan struct {
 	dear      bool          // calls in line may cost more than one unit
 	raise     bool          // the next request claims units that the ledger of this epoch does not know
 
-	returns    bool // as the gate was told
-	usage      usage
-	alone      bool // it goes on without the ledger
-	how        feed.Alone
-	rejoin     time.Time // until when it stays alone, although the ledger is heard
-	deaf       bool      // nothing that ledgers publish is heard: ask more often
-	doubt      int       // the more, the less likely it is that pushes are heard
-	renewal    time.Time // of the subscription: not before
-	polled     bool      // the last request had nothing to say
-	ended      bool      // the lease is over, and the gate was told to see
-	peak       int       // the most units that ran since the last tidying
-	tidyAt     time.Time // zero: nothing may lie idle
-	mendAt     time.Time // when to look for forgotten calls; zero: none is
-	renumbered time.Time
-	lost       uint64 // units that we held and the ledger knew nothing of
-	failures   uint64 // exchanges that failed
+	returns     bool // as the gate was told
+	usage       usage
+	alone       bool // it goes on without the ledger
+	how         feed.Alone
+	shareToCome bool      // it lets nobody in, and is to use its share later
+	rejoin      time.Time // until when it stays alone, although the ledger is heard
+	deaf        bool      // nothing that ledgers publish is heard: ask more often
+	doubt       int       // the more, the less likely it is that pushes are heard
+	renewal     time.Time // of the subscription: not before
+	polled      bool      // the last request had nothing to say
+	ended       bool      // the lease is over, and the gate was told to see
+	peak        int       // the most units that ran since the last tidying
+	tidyAt      time.Time // zero: nothing may lie idle
+	mendAt      time.Time // when to look for forgotten calls; zero: none is
+	renumbered  time.Time
+	lost        uint64 // units that we held and the ledger knew nothing of
+	failures    uint64 // exchanges that failed
 
 	leaving bool // nobody is let in any more, and what ends goes back
 	gone    bool // the ledger has heard it
