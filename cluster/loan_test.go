@@ -312,6 +312,43 @@ func TestLostUnitsAreGivenUp(t *testing.T) {
 	}
 }
 
+// TestUnitsThatWentElsewhere: what the ledger counts as returned, or does not know, is not
+// used any more; each of the two says so alone.
+func TestUnitsThatWentElsewhere(t *testing.T) {
+	for what, rep := range map[string]Reply{
+		"given up": {Epoch: 5, Granted: 3, Returned: 3},
+		"unknown":  {Epoch: 5, Lost: 3},
+	} {
+		b := started(t, Terms{}, 3)
+		if b.told(b.asks(), rep); b.held() != 0 || b.gate.lent != 0 || b.gate.lapses != 1 {
+			t.Errorf("%s: %d are held, %d lent, after %d lapses", what, b.held(), b.gate.lent, b.gate.lapses)
+		}
+	}
+}
+
+// TestPushedWhileAsking: a push is newer than the answer that was under way.
+func TestPushedWhileAsking(t *testing.T) {
+	b := started(t, Terms{}, 1)
+	r := b.asks()
+	b.hear(News{Kind: 'g', Epoch: 5, Granted: 3})
+	if b.told(r, Reply{Epoch: 5, Granted: 1}); b.held() != 3 || b.gate.lent != 3 {
+		t.Errorf("%d are held, %d lent; want 3", b.held(), b.gate.lent)
+	}
+}
+
+// TestWithheldAsHeard: the ledger withholds for as long as the request said, and not as the
+// terms say by the time of its answer.
+func TestWithheldAsHeard(t *testing.T) {
+	b := started(t, Terms{}, 1)
+	b.setTerms(b.now, Terms{Withhold: time.Minute})
+	r := b.asks()
+	b.setTerms(b.now, Terms{Withhold: time.Hour})
+	b.told(r, Reply{Epoch: 5, Granted: 1, Share: 5})
+	if got := b.shareEnds().Sub(b.until); got != time.Minute {
+		t.Errorf("a share ends %v after the lease, want a minute", got)
+	}
+}
+
 // TestForgottenCallsAreToldAgain: calls that the ledger has heard of and does not know any
 // more get new numbers, at once in a new epoch.
 func TestForgottenCallsAreToldAgain(t *testing.T) {
