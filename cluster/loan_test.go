@@ -318,6 +318,7 @@ func TestUnitsThatWentElsewhere(t *testing.T) {
 	for what, rep := range map[string]Reply{
 		"given up": {Epoch: 5, Granted: 3, Returned: 3},
 		"unknown":  {Epoch: 5, Lost: 3},
+		"of an epoch that is over, and another lends already": {Epoch: 6},
 	} {
 		b := started(t, Terms{}, 3)
 		if b.told(b.asks(), rep); b.held() != 0 || b.gate.lent != 0 || b.gate.lapses != 1 {
