@@ -161,7 +161,11 @@ func isEventStream(h http.Header) bool {
 // that was given up goes on.
 func (x *exchange) finish() {
 	x.answer.hurry() // what is still in its buffers goes out behind the handler
-	x.upload.shut()
+	if x.request.ProtoMajor == 1 && x.tunnel.Conn == nil {
+		x.upload.shut(http.NewResponseController(x.answer.ResponseWriter).SetReadDeadline)
+	} else {
+		x.upload.shut(nil)
+	}
 	x.tunnel.shut()
 	x.stop(nil)
 	if x.spooled != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 )
 
 var (
@@ -19,8 +20,11 @@ type upload struct {
 	trailer http.Header // the client's, which net/http fills in as the body ends
 	sent    http.Header // the upstream's, of the names that it is told of
 
+	reads sync.WaitGroup // those under way
+
 	mu    sync.Mutex // guards what follows, and is not held while reading
 	used  bool
+	busy  bool // somebody reads
 	ended bool // read to its end
 	over  bool
 	err   error // why it broke off
@@ -31,10 +35,15 @@ func (u *upload) Read(p []byte) (int, error) {
 	u.mu.Lock()
 	over := u.over
 	u.used = true
+	if !over {
+		u.busy = true
+		u.reads.Add(1)
+	}
 	u.mu.Unlock()
 	if over {
 		return 0, errShut
 	}
+	defer u.rest()
 	n, err := u.from.Read(p)
 	if err == io.EOF {
 		for name := range u.sent {
@@ -71,13 +80,46 @@ func (u *upload) again() (io.ReadCloser, error) {
 	return u, nil
 }
 
-// shut ends reading. A Read that waits for the client right now is harmless, and
-// ended by the server.
-func (u *upload) shut() {
+func (u *upload) rest() {
+	u.mu.Lock()
+	u.busy = false
+	u.mu.Unlock()
+	u.reads.Done()
+}
+
+// shut ends reading. A Read that waits for the client right now is ended by until, which
+// sets its deadline, and waited for: to net/http's server it must not come to the end of
+// the body in the moment in which the handler returns, or the connection stands still
+// until the client closes it. Nil, or where there are no deadlines: it is left alone.
+func (u *upload) shut(until func(time.Time) error) {
 	u.mu.Lock()
 	u.over = true
+	busy := u.busy
 	u.mu.Unlock()
+	if !busy || until == nil || until(longAgo) != nil {
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		u.reads.Wait()
+	}()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			if !u.whole() {
+				_ = until(time.Time{}) // the rest is the server's
+			}
+			return
+		case <-tick.C: // a pace may have set another meanwhile
+			_ = until(longAgo)
+		}
+	}
 }
+
+var longAgo = time.Unix(1, 0)
 
 // whole reports whether the body was read to its end.
 func (u *upload) whole() bool {
