@@ -63,6 +63,16 @@ func (r *rig) connections(n int) {
 	eventually(r, fmt.Sprintf("%d connections", n), func() bool { return r.conns.Counts().Open == n })
 }
 
+// idling waits until so many connections are known to be idle: a moment after the answer.
+func (r *rig) idling(n int) {
+	r.Helper()
+	eventually(r, fmt.Sprintf("%d idle connections", n), func() bool {
+		r.conns.mu.Lock()
+		defer r.conns.mu.Unlock()
+		return r.conns.idle.Len() == n
+	})
+}
+
 const bounded3 = "connections: {max: 3}\ngates: {a: {max_in_flight: 9}}\nroutes: [{match: /, gate: a}]\n"
 
 // TestOP04SilentConnectionsMakeRoom: above the bound goes who has said nothing for
@@ -72,16 +82,19 @@ func TestOP04SilentConnectionsMakeRoom(t *testing.T) {
 	idle := r.connect("")
 	ask(t, idle, "/x")
 	r.connections(1)
+	r.idling(1)
 	first, second := r.connect(""), r.connect("")
 	r.connections(3)
 	busy := r.connect("")
 	if got := ask(t, busy, "/x"); got != 200 || !isOver(t, first) {
 		t.Errorf("the newcomer got %d", got)
 	}
+	r.idling(2)
 	another := r.connect("")
 	if got := ask(t, another, "/x"); got != 200 || !isOver(t, second) {
 		t.Errorf("the next one got %d", got)
 	}
+	r.idling(3)
 	last := r.connect("")
 	if got := ask(t, last, "/x"); got != 200 || !isOver(t, idle) {
 		t.Errorf("the last one got %d", got)
