@@ -162,9 +162,9 @@ func isEventStream(h http.Header) bool {
 func (x *exchange) finish() {
 	x.answer.hurry() // what is still in its buffers goes out behind the handler
 	if x.request.ProtoMajor == 1 && x.tunnel.Conn == nil {
-		x.upload.shut(http.NewResponseController(x.answer.ResponseWriter).SetReadDeadline)
+		x.upload.shut(x.returned, http.NewResponseController(x.answer.ResponseWriter).SetReadDeadline)
 	} else {
-		x.upload.shut(nil)
+		x.upload.shut(x.returned, nil)
 	}
 	x.tunnel.shut()
 	x.stop(nil)

@@ -47,6 +47,9 @@ func failed(_ http.ResponseWriter, r *http.Request, err error) {
 
 // blame says whose fault it was: the caller's, the request's, the upstream's.
 func (x *exchange) blame(err error) failure {
+	if x.left() {
+		x.upload.settle()
+	}
 	broken := x.upload.broken()
 	switch {
 	case errors.Is(broken, os.ErrDeadlineExceeded): // net/http then says as well that it has left

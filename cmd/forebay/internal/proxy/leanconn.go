@@ -188,15 +188,6 @@ func (c *leanConn) send(r *http.Request) error {
 	return c.out.Flush()
 }
 
-// bound bounds how long a request without a body and the headers of its answer may take.
-func (c *leanConn) bound() error {
-	err := c.SetDeadline(clock().Add(c.lean.patience))
-	if err == nil && !c.isTimed {
-		err = c.SetReadDeadline(time.Time{})
-	}
-	return err
-}
-
 // receive reads the headers of the answer, and those of the answers of kind 1xx before.
 func (c *leanConn) receive(r *http.Request, interim func(int, http.Header)) (*http.Response, error) {
 	c.room, c.late = maxAnswerHeaderBytes, nil

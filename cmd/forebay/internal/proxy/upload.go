@@ -91,7 +91,9 @@ func (u *upload) rest() {
 // sets its deadline, and waited for: to net/http's server it must not come to the end of
 // the body in the moment in which the handler returns, or the connection stands still
 // until the client closes it. Nil, or where there are no deadlines: it is left alone.
-func (u *upload) shut(until func(time.Time) error) {
+// Whatever the server then reads has no deadline any more if goesOn; otherwise it ends at
+// once, since the connection does.
+func (u *upload) shut(goesOn bool, until func(time.Time) error) {
 	u.mu.Lock()
 	u.over = true
 	busy := u.busy
@@ -109,7 +111,7 @@ func (u *upload) shut(until func(time.Time) error) {
 	for {
 		select {
 		case <-ended:
-			if !u.whole() {
+			if goesOn && !u.whole() {
 				_ = until(time.Time{}) // the rest is the server's
 			}
 			return
@@ -120,6 +122,24 @@ func (u *upload) shut(until func(time.Time) error) {
 }
 
 var longAgo = time.Unix(1, 0)
+
+// settle waits until the read that is under way has returned. net/http says that a caller
+// has left before it gives back the error that made it say so, and that is a timeout of
+// ours if the body was too slow. Such a read returns at once; where it does not, somebody
+// else has canceled the request, and after a while it is no longer waited for.
+func (u *upload) settle() {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := clock().Add(afterBroken); u.isBusy() && clock().Before(end); {
+		<-tick.C
+	}
+}
+
+func (u *upload) isBusy() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.busy
+}
 
 // whole reports whether the body was read to its end.
 func (u *upload) whole() bool {

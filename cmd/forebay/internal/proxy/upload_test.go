@@ -1,7 +1,11 @@
 package proxy
 
 import (
+	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"testing"
 	"time"
@@ -26,7 +30,7 @@ func TestShutWaitsForWhoReads(t *testing.T) {
 		}()
 		<-begun
 		var until []time.Time
-		u.shut(func(at time.Time) error {
+		u.shut(true, func(at time.Time) error {
 			if until = append(until, at); len(until) == 2 { // the first was overtaken
 				close(woken)
 			}
@@ -48,8 +52,39 @@ func TestShutWaitsForWhoReads(t *testing.T) {
 		}
 	}
 	u := &upload{}
-	u.shut(func(time.Time) error {
+	u.shut(true, func(time.Time) error {
 		t.Error("a deadline for nobody")
 		return nil
 	})
+}
+
+// TestSlowUploadIsNoLeaver: net/http's server cancels a request before the read returns
+// whose time is over. The caller is told of its time all the same.
+func TestSlowUploadIsNoLeaver(t *testing.T) {
+	noLeaks(t)
+	broken := make(chan bool)
+	backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(broken)
+	}))
+	defer backend.Close()
+	upstream, err := url.Parse(backend.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := New(Config{Upstream: upstream, ResponseTimeout: patience, IdlePerHost: 1, Transport: transport})
+	defer h.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, "POST", "/x", readerFunc(func([]byte) (int, error) {
+		cancel()
+		<-broken // the exchange is given up at the upstream by now
+		return 0, os.ErrDeadlineExceeded
+	}))
+	r.ContentLength = 10
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusRequestTimeout {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
 }
