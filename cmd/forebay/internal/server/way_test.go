@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -86,11 +87,15 @@ func TestUpstreamFails(t *testing.T) {
 	r.gateIs("a", 1, 0)
 	c.leave()
 	r.logged(`"level":"INFO","msg":"the caller left","status":499`)
-	stream := r.call(1, "/stream")
-	r.gateIs("a", 1, 0)
+	stream := r.dial()
+	fmt.Fprint(stream, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(stream), nil)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("answer %v, %v", res, err)
+	}
 	r.backend.CloseClientConnections()
-	if got := <-stream.replies; got.status != 0 {
-		t.Errorf("half an answer counts as whole: %+v", got)
+	if _, err := io.ReadAll(res.Body); err == nil {
+		t.Error("half an answer counts as whole")
 	}
 	r.logged(`"level":"WARN","msg":"the upstream did not answer as it should","status":200`)
 	r.backend.Listener.Close()
