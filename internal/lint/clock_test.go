@@ -17,6 +17,7 @@ var clockFiles = map[string]string{
 	"stats.go":         "it shows by the wall clock since when a lease is held",
 
 	"cmd/forebay/internal/telemetry/clock.go":    "lines and requests are stamped with it",
+	"cmd/forebay/internal/story/clock.go":        "refusals are stamped with it",
 	"cmd/forebay/internal/proxy/clock.go":        "how long the upstream took",
 	"cmd/forebay/internal/server/certificate.go": "files are looked at now and then",
 	"cmd/forebay/internal/server/conns.go":       "connections have deadlines",

@@ -19,12 +19,16 @@ import (
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/admin"
 	"example.com/forebay/cmd/forebay/internal/proxy"
+	"example.com/forebay/cmd/forebay/internal/story"
 	"example.com/forebay/cmd/forebay/internal/telemetry"
 	"example.com/forebay/internal/feed"
 )
 
 // bare is a program of one gate that nobody administers.
-type bare struct{ gate *forebay.Gate }
+type bare struct {
+	gate *forebay.Gate
+	book *story.Book
+}
 
 func (b bare) Gates() []*forebay.Gate                             { return []*forebay.Gate{b.gate} }
 func (bare) Reload(context.Context) error                         { return nil }
@@ -38,6 +42,7 @@ func (bare) Intake() forebay.IntakeStats                          { return foreb
 func (bare) SetOverride(string, int, time.Duration, string) error { return nil }
 func (bare) ClearOverride(string) error                           { return nil }
 func (bare) Overrides() []admin.Override                          { return nil }
+func (b bare) Stories() *story.Book                               { return b.book }
 
 // away is a cluster whose store is never there.
 type away struct{ gate feed.Gate }
@@ -58,7 +63,8 @@ func TestTM04_LogMetricAndAdminAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		metrics := telemetry.NewMetrics(log)
-		observers := []forebay.Observer{log.Observer(), metrics.Gates}
+		book := story.NewBook()
+		observers := []forebay.Observer{log.Observer(), metrics.Gates, book}
 		var store away
 		g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 2, MaxWait: 100 * time.Millisecond, MaxWaiting: 2, Track: true, Observers: observers, Cluster: &store,
 			PerCaller: forebay.PerCaller{MaxInFlight: 1}})
@@ -70,7 +76,7 @@ func TestTM04_LogMetricAndAdminAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := produceEveryDecision(t, g, &store, observers)
-		h := admin.Handler(bare{g}, metrics.Handler(), admin.Options{Loopback: true})
+		h := admin.Handler(bare{g, book}, metrics.Handler(), admin.Options{Loopback: true})
 
 		logged, leftOut := readLog(t, log, file)
 		if leftOut > 0 || !maps.Equal(logged, want) {
@@ -92,6 +98,16 @@ func TestTM04_LogMetricAndAdminAgree(t *testing.T) {
 			case strings.HasPrefix(d, "rejected_"):
 				sum += n
 			}
+		}
+		explained := map[string]int{}
+		for _, s := range append(book.Find("id"), book.Find("wrapped")...) {
+			explained[s.Decision]++
+			if s.Why == "" || s.Decision == "exempt" != (s.Gate == "") {
+				t.Errorf("a story without a reason, or of another gate: %+v", s)
+			}
+		}
+		if !maps.Equal(explained, want) {
+			t.Errorf("stories %v\nwant    %v", explained, want)
 		}
 		if st := g.Stats(); int(st.Rejected()) != sum || st.Granted != st.Released {
 			t.Errorf("refusals %d, sum of reasons %d; granted %d, released %d", st.Rejected(), sum, st.Granted, st.Released)
@@ -158,7 +174,9 @@ func produceEveryDecision(t *testing.T, g *forebay.Gate, store *away, observers 
 	wrapped := groups.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for path, d := range map[string]forebay.Decision{"/health": forebay.Exempted, "/reports/7": forebay.Accepted} {
 		want[d.String()]++
-		wrapped.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+		r := httptest.NewRequest("GET", path, nil)
+		r.Header.Set("X-Request-Id", "wrapped")
+		wrapped.ServeHTTP(httptest.NewRecorder(), r)
 	}
 	for d := forebay.Accepted; d <= forebay.Canceled; d++ {
 		if want[d.String()] == 0 {
@@ -234,15 +252,16 @@ func TestFloodedAdminTouchesNoGate(t *testing.T) {
 	}
 	defer log.Close()
 	metrics := telemetry.NewMetrics(log)
-	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 2, Track: true, Observers: []forebay.Observer{log.Observer(), metrics.Gates}})
+	book := story.NewBook()
+	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 2, Track: true, Observers: []forebay.Observer{log.Observer(), metrics.Gates, book}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := metrics.Gates.Watch(g); err != nil {
 		t.Fatal(err)
 	}
-	h := admin.Handler(bare{g}, metrics.Handler(), admin.Options{Loopback: true})
-	paths := []string{"/", "/health", "/ready", "/metrics", "/stats", "/stats/reports", "/holders", "/gates"}
+	h := admin.Handler(bare{g, book}, metrics.Handler(), admin.Options{Loopback: true})
+	paths := []string{"/", "/health", "/ready", "/metrics", "/stats", "/stats/reports", "/holders", "/gates", "/rejections"}
 	const flooders, each = 16, 100
 	done := make(chan int, flooders)
 	for range flooders {

@@ -42,18 +42,16 @@ type admin struct {
 	endpoints []endpoint
 }
 
-// serveFunc answers one request; gate is what stands for {gate} in the path.
-type serveFunc func(w http.ResponseWriter, r *http.Request, gate string)
+// serveFunc answers one request; name is what stands for the part of the path in braces.
+type serveFunc func(w http.ResponseWriter, r *http.Request, name string)
 
 // endpoint is one path and what can be done with it.
 type endpoint struct {
-	path    string // with {gate} at one place or none
+	path    string // with {gate} or {id} at one place or none
 	about   string
 	open    bool // served without the token
 	methods map[string]serveFunc
 }
-
-const gateInPath = "{gate}"
 
 // table lists everything that is served, in the order in which it is shown.
 func (a *admin) table(metrics http.Handler) []endpoint {
@@ -68,6 +66,8 @@ func (a *admin) table(metrics http.Handler) []endpoint {
 		{path: "/stats/{gate}", about: "what one gate does", methods: get(a.serveGateStats)},
 		{path: "/holders", about: "who holds slots, and for how long", methods: get(a.serveHolders)},
 		{path: "/holders/{gate}", about: "who holds the slots of one gate", methods: get(a.serveGateHolders)},
+		{path: "/rejections", about: "the last refusals, each explained", methods: get(a.serveRejections)},
+		{path: "/explain/{id}", about: "what became of one call, and why", methods: get(a.serveExplain)},
 		{path: "/gates", about: "limits configured and in force", methods: get(a.serveGates)},
 		{path: "/gates/{gate}/max_in_flight", about: "another limit for a while", methods: map[string]serveFunc{
 			http.MethodGet: a.serveLimit, http.MethodPut: a.setLimit, http.MethodDelete: a.clearLimit,
@@ -85,7 +85,7 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	e, gate := a.find(r.URL.Path)
+	e, name := a.find(r.URL.Path)
 	if status, why := a.door.refuse(r, e != nil && e.open); status != 0 {
 		if status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="forebay"`)
@@ -110,27 +110,28 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, http.StatusMethodNotAllowed, failure{Error: fmt.Sprintf("%s takes %s, not %s", e.path, allowed, r.Method)})
 		return
 	}
-	serve(w, r, gate)
+	serve(w, r, name)
 }
 
-// find returns the endpoint of a path, and the gate that it names. Paths are taken
-// as they are: nothing is cleaned or redirected, and a gate's name may have slashes.
-func (a *admin) find(path string) (e *endpoint, gate string) {
+// find returns the endpoint of a path, and the gate or the id that it names. Paths are
+// taken as they are: nothing is cleaned or redirected, and a name may have slashes.
+func (a *admin) find(path string) (e *endpoint, name string) {
 	for i := range a.endpoints {
 		e := &a.endpoints[i]
-		before, after, named := strings.Cut(e.path, gateInPath)
+		before, rest, named := strings.Cut(e.path, "{")
 		if !named {
 			if path == e.path {
 				return e, ""
 			}
 			continue
 		}
-		gate, ok := strings.CutPrefix(path, before)
+		_, after, _ := strings.Cut(rest, "}")
+		name, ok := strings.CutPrefix(path, before)
 		if !ok {
 			continue
 		}
-		if gate, ok = strings.CutSuffix(gate, after); ok && gate != "" {
-			return e, gate
+		if name, ok = strings.CutSuffix(name, after); ok && name != "" {
+			return e, name
 		}
 	}
 	return nil, ""

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/forebay"
+	"example.com/forebay/cmd/forebay/internal/story"
 )
 
 func TestStatsShowWhatTheGatesDo(t *testing.T) {
@@ -71,7 +72,7 @@ func TestHoldersOldestFirst(t *testing.T) {
 }
 
 func TestManyHoldersAreCutOff(t *testing.T) {
-	p := &fakeProgram{gates: []*forebay.Gate{newGate(t, forebay.Config{Name: "wide", MaxInFlight: 5000})}}
+	p := &fakeProgram{book: story.NewBook(), gates: []*forebay.Gate{newGate(t, forebay.Config{Name: "wide", MaxInFlight: 5000})}}
 	for range 3000 {
 		hold(t, p.gates[0], "x")
 	}
@@ -134,7 +135,7 @@ func TestHeadAnswersWithoutABody(t *testing.T) {
 }
 
 func TestPageHasLinksThatWork(t *testing.T) {
-	p := &fakeProgram{gates: []*forebay.Gate{newGate(t, forebay.Config{Name: "a/b"})}}
+	p := &fakeProgram{book: story.NewBook(), gates: []*forebay.Gate{newGate(t, forebay.Config{Name: "a/b"})}}
 	h := Handler(p, metricsHandler(), local)
 	w := ask(h, "GET /", "")
 	if w.Code != 200 || w.Header().Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {

@@ -92,7 +92,7 @@ func (a *admin) servePage(w http.ResponseWriter, r *http.Request, _ string) {
 	for _, e := range a.endpoints {
 		view.Endpoints = append(view.Endpoints, pageEndpoint{
 			Methods: strings.Join(e.allowed(), " "), Path: e.path, About: e.about,
-			Link: e.methods[http.MethodGet] != nil && !strings.Contains(e.path, gateInPath),
+			Link: e.methods[http.MethodGet] != nil && !strings.Contains(e.path, "{"),
 		})
 	}
 	var body bytes.Buffer // whole before the first byte is sent

@@ -6,6 +6,7 @@ import (
 
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/proxy"
+	"example.com/forebay/cmd/forebay/internal/story"
 )
 
 // Program is what is administered. All of it is called by many at once.
@@ -39,6 +40,8 @@ type Program interface {
 	ClearOverride(gate string) error
 	// Overrides returns those in force.
 	Overrides() []Override
+	// Stories are what became of calls.
+	Stories() *story.Book
 }
 
 // Info says what runs, and from which configuration.

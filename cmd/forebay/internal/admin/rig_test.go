@@ -15,6 +15,7 @@ import (
 
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/proxy"
+	"example.com/forebay/cmd/forebay/internal/story"
 )
 
 // fakeProgram is a program of gates only.
@@ -27,6 +28,7 @@ type fakeProgram struct {
 	setErr    error
 	reloads   int
 	away      map[string]string
+	book      *story.Book
 }
 
 func newGate(t *testing.T, c forebay.Config) *forebay.Gate {
@@ -44,7 +46,7 @@ func newGate(t *testing.T, c forebay.Config) *forebay.Gate {
 
 func program(t *testing.T, names ...string) *fakeProgram {
 	t.Helper()
-	p := &fakeProgram{}
+	p := &fakeProgram{book: story.NewBook()}
 	for _, name := range names {
 		p.gates = append(p.gates, newGate(t, forebay.Config{Name: name}))
 	}
@@ -72,6 +74,8 @@ func (p *fakeProgram) setDraining(on bool) {
 	defer p.mu.Unlock()
 	p.draining = on
 }
+
+func (p *fakeProgram) Stories() *story.Book { return p.book }
 
 func (p *fakeProgram) Drain()  { p.setDraining(true) }
 func (p *fakeProgram) Resume() { p.setDraining(false) }

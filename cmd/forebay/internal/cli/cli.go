@@ -26,6 +26,7 @@ type commands struct {
 	Serve    serveCmd    `cmd:"" help:"Stand in front of a backend."`
 	Check    checkCmd    `cmd:"" help:"Say what is wrong with a configuration, before it is used."`
 	Status   statusCmd   `cmd:"" help:"Show what the gates of a running forebay do."`
+	Explain  explainCmd  `cmd:"" help:"Say what became of one call, and why."`
 	Simulate simulateCmd `cmd:"" help:"Play a scenario in simulated time: what a limit would do."`
 	Demo     demoCmd     `cmd:"" help:"Watch a backend collapse without a gate, and stay up with one."`
 	Version  versionCmd  `cmd:"" help:"Say which version this is."`

@@ -35,6 +35,7 @@ type caller struct {
 	client  netip.Addr
 	trusted bool // the peer is a trusted proxy
 	id      string
+	asked   string // what the client called the request, if that was not taken for its id
 }
 
 func findCaller(r *http.Request, trusted []netip.Prefix, header string) caller {

@@ -75,13 +75,27 @@ func (h *Handler) callerOf(r *http.Request) caller {
 
 func (h *Handler) identify(r *http.Request) caller {
 	c := findCaller(r, h.config.TrustedProxies, h.config.CallerHeader)
-	if (c.trusted || h.config.TrustRequestID) && !h.config.NewRequestIDs {
-		c.id = r.Header.Get(h.config.RequestIDHeader)
-	}
-	if !harmlessID(c.id) {
+	sent := r.Header.Get(h.config.RequestIDHeader)
+	if !harmlessID(sent) {
 		c.id = newID()
+		return c
 	}
+	if (c.trusted || h.config.TrustRequestID) && !h.config.NewRequestIDs {
+		c.id = sent
+		return c
+	}
+	c.id, c.asked = newID(), sent
 	return c
+}
+
+// IDs returns the id of a request that came through Identify, and what the client called
+// it, if that was not taken for its id and is harmless; else that is empty. It is the
+// client's claim: others may use the same.
+func IDs(r *http.Request) (id, asked string) {
+	if known, ok := r.Context().Value(callerKey{}).(*identified); ok {
+		return known.id, known.asked
+	}
+	return "", ""
 }
 
 // newID returns 64 random bits in the form that the library gives its ids.

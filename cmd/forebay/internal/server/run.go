@@ -39,6 +39,7 @@ func (s *Server) Run(ctx context.Context) (code int, err error) {
 	file := newFileWatch(cfg.Path, cfg.Hash)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watch(ctx, hup, file) })
+	watching.Go(func() { s.see(ctx) })
 	s.announce(data, control)
 	<-ctx.Done()
 	stop() // a second signal ends the program at once

@@ -15,6 +15,7 @@ import (
 	"example.com/forebay/cmd/forebay/internal/admin"
 	"example.com/forebay/cmd/forebay/internal/config"
 	"example.com/forebay/cmd/forebay/internal/proxy"
+	"example.com/forebay/cmd/forebay/internal/story"
 	"example.com/forebay/cmd/forebay/internal/telemetry"
 )
 
@@ -40,6 +41,7 @@ type Server struct {
 	spool   *proxy.Spool    // of all proxies
 	remains *proxy.Remains  // of all proxies
 	metrics *telemetry.Metrics
+	book    *story.Book
 	started time.Time
 	state   atomic.Pointer[state]
 	leaving atomic.Bool // on the way out
@@ -78,11 +80,12 @@ func New(o Options) (*Server, error) {
 		return nil, errors.Join(err, log.Close())
 	}
 	s := &Server{
-		opts: o, log: log, intake: intake, metrics: telemetry.NewMetrics(log), started: time.Now(),
+		opts: o, log: log, intake: intake, metrics: telemetry.NewMetrics(log), book: story.NewBook(), started: time.Now(),
 		running: newCrowd(), overrides: map[string]*override{},
 	}
 	s.conns, s.admins = newConns(s), newAdminConns(s)
 	s.spool, s.remains = s.newSpool(), proxy.NewRemains()
+	s.metrics.Requests.Answered = s.answered
 	s.metrics.ShowSpool(s.Spool)
 	s.metrics.ShowConnections(s.conns.Counts)
 	s.metrics.ShowIntake(s.Intake)

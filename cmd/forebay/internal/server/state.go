@@ -60,7 +60,7 @@ func (s *Server) fill(st, old *state) error {
 		return err
 	}
 	var err error
-	st.groups, err = st.cfg.Groups(st.gate, s.log.Observer(), s.metrics.Gates)
+	st.groups, err = st.cfg.Groups(st.gate, s.log.Observer(), s.metrics.Gates, s.book)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *Server) gateConfig(st *state, c config.Gate) forebay.Config {
 	fc := c.Config
 	fc.Streams.Gate = st.gate(c.StreamsGate)
 	fc.Track, fc.Intake = true, s.intake
-	fc.Observers = []forebay.Observer{s.log.Observer(), s.metrics.Gates}
+	fc.Observers = []forebay.Observer{s.log.Observer(), s.metrics.Gates, s.book}
 	return fc
 }
 
@@ -206,6 +206,7 @@ func (st *state) answers(s *Server) map[string]http.Handler {
 // show puts a state in force and tells the metrics which gates it has.
 func (s *Server) show(old, now *state) error {
 	s.state.Store(now)
+	s.book.Watch(now.routes(), now.gates...)
 	if old != nil {
 		gone := slices.DeleteFunc(slices.Clone(old.gates), now.has)
 		s.metrics.Gates.Unwatch(gone...)

@@ -20,10 +20,17 @@ var requestBuckets = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 
 
 // Requests measures what clients see: the time from a request's arrival to the end
 // of its answer, waiting and refusals included.
-type Requests struct{ took *prometheus.HistogramVec }
+type Requests struct {
+	// Answered is told of each request that Wrap measured, with the header of its answer
+	// and the status that was sent, 499 if the caller left before. Nil: nobody is. Set it
+	// before the first request.
+	Answered func(r *http.Request, answer http.Header, status int)
+
+	took *prometheus.HistogramVec
+}
 
 func newRequests() *Requests {
-	return &Requests{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return &Requests{took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "http_server_request_duration_seconds",
 		Help:    "Time from the arrival of a request to the end of its answer, by what was answered; 499: the caller left. An upgraded connection counts until the switch.",
 		Buckets: requestBuckets,
@@ -42,7 +49,11 @@ func (q *Requests) Wrap(next http.Handler, route func(*http.Request) string) htt
 			if at.IsZero() {
 				at = clock()
 			}
-			q.Observe(r.Method, pattern, rec.final(r, finished), at.Sub(began))
+			status := rec.final(r, finished)
+			q.Observe(r.Method, pattern, status, at.Sub(began))
+			if q.Answered != nil {
+				q.Answered(r, w.Header(), status)
+			}
 		}()
 		next.ServeHTTP(rec, r)
 		finished = true
