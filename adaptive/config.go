@@ -8,46 +8,36 @@ import (
 
 // ProbeConfig is what a [Probe] is told. The zero value of each field is its default.
 type ProbeConfig struct {
-	// Deadline is how long after it came a call's answer is still of use. 0 means 1 s, what
-	// people take for at once; most clients wait longer. It bounds how many calls may run:
-	// a third of what can end within it. With half of it a slow backend is used less than
-	// it could be, with twice it calls take longer before the limit falls.
+	// Deadline is how long after it came a call's answer is still of use. 0 means 1 s,
+	// what people take for at once; most clients wait longer. It bounds how many calls
+	// may run: a third of what can end within it. With half of it a slow backend is
+	// used less than it could be, with twice it calls take longer before the limit
+	// falls.
 	Deadline time.Duration
 	// Min is the least that the limit ever is. 0 means 1: the truth may be 1.
 	Min int
-	// Max is the most that it ever is, probes included. 0 means 1000: a backend that takes
-	// more at once is rare, and memory is what calls take then. With half of it such a
-	// backend is not used, twice it bounds a mistake at twice as much.
+	// Max is the most that it ever is, probes included. 0 means 1000: a backend that
+	// takes more at once is rare, and memory is what calls take then. With half of it
+	// such a backend is not used, twice it bounds a mistake at twice as much.
 	Max int
-	// Start is the centre of the limits that are tried before anything is known. 0 means
-	// the gate's own limit, its MaxInFlight, or what Min and Max leave of it. It is doubled
-	// several times a second if that is too little; half or twice of it costs or gains one
-	// step.
+	// Start is the centre of the limits that are tried before anything is known. 0
+	// means the gate's own limit, its MaxInFlight, or what Min and Max leave of it. It
+	// is doubled several times a second if that is too little; half or twice of it
+	// costs or gains one step.
 	Start int
-	// Seed makes the lengths of experiments differ from one limiter to another, so that many
-	// of them do not probe in step. Any number does; those of one process had best differ.
+	// Seed makes the lengths of experiments differ from one limiter to another, so that
+	// many of them do not probe in step. Any number does; those of one process had best
+	// differ.
 	Seed uint64
 }
 
 func (c *ProbeConfig) fill() error {
 	var errs []error
-	wrong := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf("adaptive: "+format, args...))
-		}
+	if c.Deadline < 0 || c.Deadline > longest {
+		errs = append(errs, fmt.Errorf("adaptive: Deadline is %v; it must be 0 (meaning 1s) to 24h", c.Deadline))
 	}
-	wrong(c.Deadline < 0 || c.Deadline > 24*time.Hour, "Deadline is %v; it must be 0 (meaning 1s) to 24h", c.Deadline)
-	wrong(c.Min < 0 || c.Max < 0 || c.Start < 0, "Min is %d, Max %d, Start %d; none may be below 0", c.Min, c.Max, c.Start)
 	if c.Deadline == 0 {
 		c.Deadline = time.Second
 	}
-	c.Min = max(1, c.Min)
-	if c.Max == 0 {
-		c.Max = max(1000, c.Min)
-	}
-	wrong(c.Max < c.Min || c.Max > mostUnits, "Max is %d; it must be from Min, %d, to %d", c.Max, c.Min, mostUnits)
-	wrong(len(errs) == 0 && c.Start > 0 && (c.Start < c.Min || c.Start > c.Max), "Start is %d; it must be from Min, %d, to Max, %d", c.Start, c.Min, c.Max)
-	return errors.Join(errs...)
+	return errors.Join(append(errs, fillBounds(&c.Min, &c.Max, &c.Start))...)
 }
-
-const mostUnits = 1<<20 - 1 // what a gate can count

@@ -9,6 +9,10 @@
 // misleads it, and reads no processor's load, so it protects what waits as well as what
 // computes.
 //
+// [AIMD], [Vegas] and [Gradient2] are there for those who know them, after the laws as
+// they were published. They compare times with earlier ones, or with a bound, and each
+// does badly before some ordinary backend.
+//
 // See the example of [NewProbe]. A limiter belongs to one gate, which calls it under its
 // lock; nothing else may.
 //

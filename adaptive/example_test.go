@@ -10,8 +10,8 @@ import (
 	"example.com/forebay/adaptive"
 )
 
-// A gate whose limit finds itself. It begins with MaxInFlight, and each gate needs a probe
-// of its own.
+// A gate whose limit finds itself. It begins with MaxInFlight, and each gate needs a
+// probe of its own.
 func ExampleNewProbe() {
 	probe, err := adaptive.NewProbe(adaptive.ProbeConfig{Deadline: 2 * time.Second, Min: 2, Max: 200})
 	if err != nil {

@@ -154,8 +154,8 @@ func (p *Probe) pass(o *forebay.Observation) {
 		p.seen.area += passed * float64(p.last.InFlight)
 		p.seen.time += passed
 	}
-	// Overload may have begun in a phase in which nothing stood at the gate, or have grown
-	// so much that a wider experiment costs nobody anything.
+	// Overload may have begun in a phase in which nothing stood at the gate, or have
+	// grown so much that a wider experiment costs nobody anything.
 	r := max(p.demand.ratio(), p.demand.sudden())
 	idle := p.phases == 0 && p.phase != minus && r > 1.2*p.overload+0.2
 	if passed > 0 && (idle || p.reachAt(r) > 1.5*p.reach()) {

@@ -213,8 +213,8 @@ func TestNothingIsLearntOfAGateThatIsNotFull(t *testing.T) {
 	}
 }
 
-// AD-08: a backend that refuses many calls at once lowers the limit once, before a slot is
-// handed on, and again only after as long as calls take.
+// AD-08: a backend that refuses many calls at once lowers the limit once, before a slot
+// is handed on, and again only after as long as calls take.
 func TestAD08ManyRefusalsAtOnceCutOnce(t *testing.T) {
 	p := newProbe(t, ProbeConfig{Start: 100, Max: 100})
 	w := newWorld(p, 100)
@@ -237,7 +237,8 @@ func TestAD08ManyRefusalsAtOnceCutOnce(t *testing.T) {
 	}
 }
 
-// AD-11: what was ignored or cut off, and how long streams held their slots, says nothing.
+// AD-11: what was ignored or cut off, and how long streams held their slots, says
+// nothing.
 func TestAD11WhatSaysNothingTeachesNothing(t *testing.T) {
 	p := newProbe(t, ProbeConfig{})
 	w := newWorld(p, 20)
@@ -316,8 +317,8 @@ func TestAD04BoundsHold(t *testing.T) {
 	}
 }
 
-// TestOnlyTheDeadlineIsNeeded: a backend that queues whatever it gets is not fed more than
-// a third of the deadline.
+// TestOnlyTheDeadlineIsNeeded: a backend that queues whatever it gets is not fed more
+// than a third of the deadline.
 func TestOnlyTheDeadlineIsNeeded(t *testing.T) {
 	for _, deadline := range []time.Duration{300 * ms, 3 * time.Second} {
 		l, p := probing(t, ProbeConfig{Deadline: deadline})
@@ -384,8 +385,8 @@ func (w watched) Observe(o *admit.Observation) int {
 	return n
 }
 
-// TestItStartsAtTheGatesLimit: what was configured holds until more is known, unless Start
-// says otherwise.
+// TestItStartsAtTheGatesLimit: what was configured holds until more is known, unless
+// Start says otherwise.
 func TestItStartsAtTheGatesLimit(t *testing.T) {
 	for _, c := range []struct {
 		ProbeConfig
