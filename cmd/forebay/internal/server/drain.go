@@ -74,7 +74,10 @@ func (s *Server) leave(run *servers, cut context.CancelFunc) (code int) {
 	if err == nil { // connections that were taken over, of routes that pass no gate, net/http does not know
 		err = s.running.none(ctx)
 	}
-	late := s.remains.Size() // of which no server knows
+	late := 0
+	if ctx.Err() != nil { // else the gates are empty, and the last of them is just being struck off
+		late = s.remains.Size() // of which no server knows
+	}
 	if err != nil || late > 0 {
 		s.logger().Error("drain_timeout is over; ending what still runs", "in_flight", s.running.size(), "still_running", late, "timeout", patience.String())
 		cut()
