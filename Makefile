@@ -117,11 +117,18 @@ stress: ## Ten million operations on two gates at once, under the race detector 
 	$(GO) test $(RACE) -count=1 -v -run 'TestHardBound|TestNoWakeUpIsLost' . -ops $(STRESS)
 
 .PHONY: mutate
-mutate: ## Remove each release site in turn; some test must fail (MUTATE="-only gate.go")
+mutate: mutate-library mutate-program ## Remove each release site in turn, for half an hour or two; some test must fail
+
+.PHONY: mutate-library
+mutate-library: ## The same for the library alone (MUTATE="-only gate.go")
 	$(GO) run ./internal/lint/mutate $(MUTATE)
 
+.PHONY: mutate-program
+mutate-program: ## The same for the proxy and its connections (MUTATE="-only internal/proxy/spool")
+	$(GO) run ./internal/lint/mutate -part program -short=false $(MUTATE)
+
 .PHONY: mutate-core
-mutate-core: ## The same for the admission core alone, a third of them
+mutate-core: ## The same for the admission core alone, a third of the library's
 	$(GO) run ./internal/lint/mutate -dirs internal/admit
 
 .PHONY: bench-gate

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,25 @@ func TestStatsOverTheCluster(t *testing.T) {
 	}
 	if _, ok := gs.Get("local").ClusterStats(); ok {
 		t.Error("a gate without a cluster has its stats")
+	}
+}
+
+// TestOP08NoLimitIsGuessed is OP-08: however many processors there are, a gate without a
+// limit is an error and not a guess, and CPULimit goes by those in force when it is called,
+// is never 0 and remembers nothing.
+func TestOP08NoLimitIsGuessed(t *testing.T) {
+	cpus := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(cpus)
+	for _, n := range []int{1, 64, 2} { // 1 is also what half a processor is
+		runtime.GOMAXPROCS(n)
+		if _, err := New(Config{Name: "g"}); err == nil || !strings.Contains(err.Error(), "MaxInFlight is 0") {
+			t.Errorf("on %d processors a gate without a limit: %v", n, err)
+		}
+		for perCPU, want := range map[float64]int{0.5: max(1, n/2), 1: n, 4: 4 * n} {
+			if got := CPULimit(perCPU); got != want {
+				t.Errorf("CPULimit(%v) on %d processors = %d, want %d", perCPU, n, got, want)
+			}
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ var floors = []struct {
 	{"internal/admit", 0},
 	{"internal/feed", 0},
 	{"internal/simulate", 2}, // runs what the server runs, without the server
-	{"adaptive", 3},          // its tests play scenarios
+	{"adaptive", 4},          // its tests play scenarios, and run the suite
 	{"cluster", 2},
 	{"forebaytest", 3},          // knows the interfaces that it checks: gate, limiter, store
 	{"internal/redisledger", 3}, // half of every store on Redis

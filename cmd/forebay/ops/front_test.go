@@ -341,6 +341,51 @@ func TestNginxCachesNoRefusal(t *testing.T) {
 	}
 }
 
+// TestRJ12RefusalsTakeNobodyOut is RJ-12 with the page's nginx in front of two Forebays, of
+// which one is full: however often that one refuses in a row it stays in rotation, and the
+// other is given its half and not all.
+func TestRJ12RefusalsTakeNobodyOut(t *testing.T) {
+	t.Parallel()
+	const calls = 20
+	other := newBackend(t)
+	free := serve(t, tight(t, other.URL))
+	f := behindNginx(t, "    server 127.0.0.1:8080;\n", "    server 127.0.0.1:8080 max_fails=1;\n    server "+free.listen+" max_fails=1;\n")
+	empty := f.backend.fill(t, "http://"+f.forebay.listen)
+	before := f.decisions(t, "rejected_timeout")
+	byStatus := map[int]int{}
+	for range calls {
+		byStatus[get(t, f.url+"/").status]++
+	}
+	refused := f.decisions(t, "rejected_timeout") - before
+	if byStatus[http.StatusServiceUnavailable] != calls/2 || byStatus[http.StatusOK] != calls/2 || refused != calls/2 {
+		t.Errorf("by status %v, and the full one has refused %d; want half of %d each", byStatus, refused, calls)
+	}
+	empty()
+	byStatus = map[int]int{}
+	for range calls {
+		byStatus[get(t, f.url+"/").status]++
+	}
+	if byStatus[http.StatusOK] != calls {
+		t.Errorf("with room again: by status %v", byStatus)
+	}
+}
+
+// isNotTakenOut: the checks of the front do not take a full Forebay for a dead one.
+func (f *front) isNotTakenOut(t *testing.T) {
+	defer f.backend.fill(t, f.url)()
+	hold := time.After(3 * time.Second) // three checks
+	for n := 0; ; n++ {
+		if a := get(t, f.url+"/"); a.header.Get("Proxy-Status") == "" {
+			t.Fatalf("request %d: the front answers itself, with %d: it has taken out a full Forebay", n, a.status)
+		}
+		select {
+		case <-hold:
+			return
+		default:
+		}
+	}
+}
+
 func TestBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	f := behindHAProxy(t)
@@ -348,20 +393,7 @@ func TestBehindHAProxy(t *testing.T) {
 	t.Run("caller", f.tellsTheCaller)
 	t.Run("connections", f.keepsConnections)
 	t.Run("slow", f.passesSlow)
-	t.Run("full is not down", func(t *testing.T) {
-		defer f.backend.fill(t, f.url)()
-		hold := time.After(3 * time.Second) // three checks
-		for n := 0; ; n++ {
-			if a := get(t, f.url+"/"); a.header.Get("Proxy-Status") == "" {
-				t.Fatalf("request %d: HAProxy answers itself, with %d: it has taken out a full Forebay", n, a.status)
-			}
-			select {
-			case <-hold:
-				return
-			default:
-			}
-		}
-	})
+	t.Run("RJ-12: full is not down", f.isNotTakenOut)
 	t.Run("draining is down", func(t *testing.T) {
 		res, err := http.Post("http://"+f.forebay.admin+"/drain", "", nil)
 		if err != nil {

@@ -15,9 +15,8 @@ import (
 
 // config is what the command line chose.
 type config struct {
-	dirs     []string
-	names    map[string]target // callees that make a release site
-	only     string            // prefix of file:line
+	part
+	only     string // prefix of file:line
 	list     bool
 	flips    bool
 	short    bool
@@ -94,7 +93,7 @@ type runner struct {
 // nothing by failing.
 func (r *runner) baseline(ctx context.Context) error {
 	var err error
-	if r.packages, err = testedPackages(ctx, r.root); err != nil {
+	if r.packages, err = testedPackages(ctx, r.root, r.cfg.tests); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.out, "mutate: %d mutants, %d equivalent; first the tests of %d packages as they are\n", len(r.mutants), len(r.excused), len(r.packages))
@@ -108,7 +107,7 @@ func (r *runner) baseline(ctx context.Context) error {
 	}
 	took := time.Since(began)
 	if r.cfg.timeout == 0 {
-		r.cfg.timeout = min(max(4*took, 10*time.Second), time.Minute).Round(time.Second)
+		r.cfg.timeout = max(min(max(4*took, 10*time.Second), time.Minute), 2*v.slowest).Round(time.Second)
 	}
 	fmt.Fprintf(r.out, "mutate: they pass in %.1fs; a package that takes longer than %v hangs\n", took.Seconds(), r.cfg.timeout)
 	return nil

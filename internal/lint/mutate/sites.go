@@ -11,73 +11,6 @@ import (
 	"strings"
 )
 
-// siteDirs are the directories with release sites: the shell and the core.
-var siteDirs = []string{".", "internal/admit"}
-
-// A target is a callee that makes a release site.
-type target struct {
-	why     string   // what is lost when the call is not made
-	answers []string // what a bool result reads instead, one mutant each; none: false
-}
-
-// releaseNames are the callees that make a release site.
-var releaseNames = map[string]target{
-	"Release":        {why: "a lease, or a slot of the machine, stays taken"},
-	"ReleaseAs":      {why: "the same, with an outcome"},
-	"end":            {why: "a lease is not ended"},
-	"endFree":        {why: "a bare lease is not ended"},
-	"endClosed":      {why: "a lease is not given back to the machine"},
-	"putFree":        {why: "a tracked slot stays seized"},
-	"takeFreed":      {why: "a slot freed while the machine took its room back is lost"},
-	"closeLocked":    {why: "a slot that no lease is on is not closed"},
-	"pushLocked":     {why: "a closed slot is not there for the next call"},
-	"endKept":        {why: "a lease that is tracked or in a chain is not ended"},
-	"handBack":       {why: "a slot whose call never ran stays taken"},
-	"free":           {why: "a slot word is not freed: a leak, or a second release that counts", answers: []string{"false", "true"}},
-	"put":            {why: "a seized slot word stays seized"},
-	"unwind":         {why: "the links of a chain that failed stay taken"},
-	"Unwind":         {why: "a grant that never ran stays taken"},
-	"Leave":          {why: "a waiter that left stays in line"},
-	"Disown":         {why: "a slot granted to somebody who left is lost"},
-	"ExpireDue":      {why: "a waiter whose patience ended stays in line"},
-	"remove":         {why: "a waiter stays in line"},
-	"sweep":          {why: "those who can no longer be served stay in line"},
-	"dispatch":       {why: "free slots are not handed to the line"},
-	"settle":         {why: "what changed is not told to the line or the limiter"},
-	"endDrainLocked": {why: "whoever waits for the end of a drain sleeps on"},
-	"leave":          {why: "who has left is kept in mind: in line, or as a connection of a server"},
-	"wake":           {why: "a waiter that got its answer sleeps on"},
-	"close":          {why: "whoever waits on a channel sleeps on"},
-	"giveBack":       {why: "a slot that is missed on another instance stays here"},
-	"giveBackLocked": {why: "a numbered slot is lost"},
-	"reckon":         {why: "slots that were lent or withdrawn are not counted"},
-	"refuseAsking":   {why: "who asked the ledger for a slot is not told its answer"},
-	"Retract":        {why: "a slot whose time is over stays taken, or its call runs"},
-	"endTermLocked":  {why: "calls run on slots whose time is over"},
-	"overLocked":     {why: "calls run on slots whose time is over", answers: []string{"false"}},
-	"loseLocked":     {why: "whoever holds a lost lease is not told"},
-	"deliver":        {why: "the supplier, or whoever lost a lease, is not told"},
-	"Poke":           {why: "the supplier sleeps on"},
-	"stop":           {why: "a lease is watched for ever"},
-}
-
-// releaseFields are the fields whose decrease gives something back.
-var releaseFields = map[string]string{
-	"inFlight": "units stay taken",
-	"calls":    "a lease stays counted",
-	"Units":    "units of a lease of more than one stay counted as lent",
-	"Calls":    "a lease of more than one unit stays counted as lent",
-	"len":      "a place in line stays taken",
-}
-
-func nameTable(list string) map[string]target {
-	names := map[string]target{}
-	for n := range strings.SplitSeq(list, ",") {
-		names[n] = target{why: "given with -names"}
-	}
-	return names
-}
-
 // marker excuses the site on the line below.
 const marker = "//mutate:equivalent"
 
@@ -110,7 +43,7 @@ func findMutants(root string, cfg config) ([]mutant, error) {
 	shapes := resultShapes(units, cfg.names)
 	var found []mutant
 	for _, u := range units {
-		ms := u.releases(cfg.names, shapes)
+		ms := u.releases(cfg.part, shapes)
 		if cfg.flips {
 			ms = append(ms, u.flips()...)
 		}
@@ -157,10 +90,10 @@ func readUnits(root string, dirs []string) (units []*unit, err error) {
 
 // releases returns a mutant for each call of one of the names, each decrease
 // of one of the fields and each send to a channel.
-func (u *unit) releases(names map[string]target, shapes map[string][]shape) (found []mutant) {
+func (u *unit) releases(p part, shapes map[string][]shape) (found []mutant) {
 	statements := u.statements()
 	for _, stmt := range statements {
-		if givesBack(stmt) {
+		if p.givesBack(stmt) {
 			found = append(found, u.without(stmt))
 		}
 	}
@@ -170,7 +103,7 @@ func (u *unit) releases(names map[string]target, shapes map[string][]shape) (fou
 			return true
 		}
 		name := calleeName(call)
-		site, ok := names[name]
+		site, ok := p.names[name]
 		if !ok {
 			return true
 		}
@@ -178,6 +111,14 @@ func (u *unit) releases(names map[string]target, shapes map[string][]shape) (fou
 			m := u.without(statements[i])
 			m.callee = name
 			found = append(found, m)
+			return true
+		}
+		if name == decrement {
+			text := u.replace(call.Args[0], "0")
+			found = append(found, mutant{file: u.name, callee: name, line: u.line(call.Pos()), what: u.source(call), texts: [][]byte{text}})
+			return true
+		}
+		if site.alone {
 			return true
 		}
 		for _, answer := range site.answersOr("false") {
@@ -249,7 +190,7 @@ func isCall(stmt ast.Stmt, call *ast.CallExpr) bool {
 }
 
 // givesBack reports whether a statement that is no call gives something back.
-func givesBack(stmt ast.Stmt) bool {
+func (p part) givesBack(stmt ast.Stmt) bool {
 	var less ast.Expr
 	switch s := stmt.(type) {
 	case *ast.SendStmt:
@@ -267,7 +208,7 @@ func givesBack(stmt ast.Stmt) bool {
 	if !ok {
 		return false
 	}
-	_, ok = releaseFields[field.Sel.Name]
+	_, ok = p.fields[field.Sel.Name]
 	return ok
 }
 
@@ -309,13 +250,28 @@ func (u *unit) replace(n ast.Node, text string) []byte {
 	return slices.Concat(u.text[:u.offset(n.Pos())], []byte(text), u.text[u.offset(n.End()):])
 }
 
+// decrement is how a call that counts one less is named in a part's table.
+const decrement = "Add(-1)"
+
 // calleeName returns the last part of what is called: Release of l.Release().
 func calleeName(call *ast.CallExpr) string {
+	name := ""
 	switch f := call.Fun.(type) {
 	case *ast.Ident:
-		return f.Name
+		name = f.Name
 	case *ast.SelectorExpr:
-		return f.Sel.Name
+		name = f.Sel.Name
 	}
-	return ""
+	if name != "Add" || len(call.Args) != 1 {
+		return name
+	}
+	if less, ok := call.Args[0].(*ast.UnaryExpr); ok && less.Op == token.SUB && isOne(less.X) {
+		return decrement
+	}
+	return name
+}
+
+func isOne(x ast.Expr) bool {
+	n, ok := x.(*ast.BasicLit)
+	return ok && n.Value == "1"
 }

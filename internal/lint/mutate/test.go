@@ -21,6 +21,8 @@ import (
 type verdict struct {
 	kind verdictKind
 	by   string // the test that caught it, or why it did not build
+
+	slowest time.Duration // package, of those that passed
 }
 
 type verdictKind int
@@ -41,10 +43,14 @@ func (v verdict) String() string {
 	return "SURVIVED"
 }
 
-// testedPackages lists the packages of the module that have tests, without the
-// lint: it reads the files on disk and not the mutant.
-func testedPackages(ctx context.Context, root string) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
+// testedPackages lists those of the packages that have tests; none: of the whole module.
+// It leaves out the lint, which reads the files on disk and not the mutant.
+func testedPackages(ctx context.Context, root string, of []string) ([]string, error) {
+	if len(of) == 0 {
+		of = []string{"./..."}
+	}
+	args := []string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"}
+	cmd := exec.CommandContext(ctx, "go", append(args, of...)...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOWORK=off")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -129,7 +135,7 @@ func (r *runner) test(ctx context.Context, packages []string, overlay string) (v
 	case ctx.Err() != nil:
 		return verdict{}, ctx.Err()
 	case v.kind == survived && err != nil:
-		return verdict{unbuilt, lastLine(stderr.String(), err.Error())}, nil
+		return verdict{kind: unbuilt, by: lastLine(stderr.String(), err.Error())}, nil
 	}
 	return v, nil
 }
@@ -161,16 +167,18 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
+	Elapsed float64 // seconds
 }
 
 // readEvents reads the output of go test up to the first failure.
 func readEvents(stdout io.Reader) verdict {
 	lines := json.NewDecoder(stdout)
 	crash, build := "", ""
+	var passed verdict
 	for {
 		var e event
 		if err := lines.Decode(&e); err != nil {
-			return verdict{} // no failure seen; the exit code says whether it is a pass
+			return passed // no failure seen; the exit code says whether it is a pass
 		}
 		switch e.Action {
 		case "build-output":
@@ -178,7 +186,9 @@ func readEvents(stdout io.Reader) verdict {
 				build = strings.TrimSpace(e.Output)
 			}
 		case "build-fail":
-			return verdict{unbuilt, build}
+			return verdict{kind: unbuilt, by: build}
+		case "pass":
+			passed.slowest = max(passed.slowest, time.Duration(e.Elapsed*float64(time.Second)))
 		case "output":
 			if crash == "" && (strings.HasPrefix(e.Output, "panic: ") || strings.HasPrefix(e.Output, "fatal error: ")) {
 				crash = strings.TrimSpace(e.Output)
@@ -191,7 +201,7 @@ func readEvents(stdout io.Reader) verdict {
 			if crash != "" {
 				by += " (" + brief(crash) + ")"
 			}
-			return verdict{caught, by}
+			return verdict{kind: caught, by: by}
 		}
 	}
 }

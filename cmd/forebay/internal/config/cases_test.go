@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,23 @@ func TestQU10ZeroClosedAndMissingDiffer(t *testing.T) {
 	}
 	if got := gates.Get("a").Stats(); got.Capacity != 0 || got.RejectedBusy != 1 {
 		t.Errorf("capacity %d, busy %d; want 0, 1", got.Capacity, got.RejectedBusy)
+	}
+}
+
+// TestOP08LimitIsAskedFor: the limit comes from the file alone, whatever the machine is; what
+// is no number is said with its place, and no number is put in its stead.
+func TestOP08LimitIsAskedFor(t *testing.T) {
+	cpus := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(cpus)
+	for _, n := range []int{1, 64} {
+		runtime.GOMAXPROCS(n)
+		wantSaid(t, strings.Replace(small, "max_in_flight: 4", "", 1), "has no max_in_flight, and no number is safe")
+		for _, limit := range []string{"four", "4x", "''", "null", "0.5", "2.0"} {
+			wantSaid(t, strings.Replace(small, "4}", limit+"}", 1), "max_in_flight")
+		}
+		if g := mustParse(t, small).Gate("a"); g.MaxInFlight != 4 {
+			t.Errorf("4 gives %d on %d processors", g.MaxInFlight, n)
+		}
 	}
 }
 
