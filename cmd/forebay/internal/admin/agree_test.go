@@ -30,19 +30,19 @@ type bare struct {
 	book *story.Book
 }
 
-func (b bare) Gates() []*forebay.Gate                             { return []*forebay.Gate{b.gate} }
-func (bare) Reload(context.Context) error                         { return nil }
-func (bare) Drain()                                               {}
-func (bare) Resume()                                              {}
-func (bare) Draining() bool                                       { return false }
-func (bare) Away(string) string                                   { return "" }
-func (bare) Spool() proxy.SpoolStats                              { return proxy.SpoolStats{} }
-func (bare) Info() admin.Info                                     { return admin.Info{} }
-func (bare) Intake() forebay.IntakeStats                          { return forebay.IntakeStats{} }
-func (bare) SetOverride(string, int, time.Duration, string) error { return nil }
-func (bare) ClearOverride(string) error                           { return nil }
-func (bare) Overrides() []admin.Override                          { return nil }
-func (b bare) Stories() *story.Book                               { return b.book }
+func (b bare) Gates() []*forebay.Gate                                   { return []*forebay.Gate{b.gate} }
+func (bare) Reload(context.Context) error                               { return nil }
+func (bare) Drain()                                                     {}
+func (bare) Resume()                                                    {}
+func (bare) Draining() bool                                             { return false }
+func (bare) Away(string) string                                         { return "" }
+func (bare) Spool() proxy.SpoolStats                                    { return proxy.SpoolStats{} }
+func (bare) Info() admin.Info                                           { return admin.Info{} }
+func (bare) Intake() forebay.IntakeStats                                { return forebay.IntakeStats{} }
+func (bare) SetOverride(string, int, time.Duration, admin.Reason) error { return nil }
+func (bare) ClearOverride(string, admin.Reason) error                   { return nil }
+func (bare) Overrides() []admin.Override                                { return nil }
+func (b bare) Stories() *story.Book                                     { return b.book }
 
 // away is a cluster whose store is never there.
 type away struct{ gate feed.Gate }

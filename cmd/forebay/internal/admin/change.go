@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (a *admin) answerDrain(w http.ResponseWriter, r *http.Request) {
 
 func (a *admin) setLimit(w http.ResponseWriter, r *http.Request, gate string) {
 	a.withGate(w, r, gate, func(*forebay.Gate) {
-		fields, ok := readObject(w, r, "max_in_flight", "for", "why")
+		fields, ok := readObject(w, r, "max_in_flight", "for", "why", "by")
 		if !ok {
 			return
 		}
@@ -79,7 +80,8 @@ func (a *admin) setLimit(w http.ResponseWriter, r *http.Request, gate string) {
 			answer(w, r, http.StatusBadRequest, failure{Error: "the limit was not changed", Problems: problems})
 			return
 		}
-		if err := a.program.SetOverride(gate, wanted.maxInFlight, wanted.lasts, wanted.why); err != nil {
+		reason := from(r, wanted.reason)
+		if err := a.program.SetOverride(gate, wanted.maxInFlight, wanted.lasts, reason); err != nil {
 			answer(w, r, http.StatusUnprocessableEntity, failure{Error: "the limit was not changed", Problems: lines(err)})
 			return
 		}
@@ -88,23 +90,50 @@ func (a *admin) setLimit(w http.ResponseWriter, r *http.Request, gate string) {
 			return
 		}
 		// It has ended meanwhile, or somebody has cleared it.
-		answer(w, r, http.StatusOK, Override{Gate: gate, MaxInFlight: wanted.maxInFlight, Why: wanted.why})
+		answer(w, r, http.StatusOK, Override{Gate: gate, MaxInFlight: wanted.maxInFlight, Why: reason.Why, By: reason.By})
 	})
 }
 
 func (a *admin) clearLimit(w http.ResponseWriter, r *http.Request, gate string) {
 	a.withGate(w, r, gate, func(g *forebay.Gate) {
-		if !noBody(w, r) {
+		reason, ok := readReason(w, r)
+		if !ok {
 			return
 		}
 		if a.override(gate) == nil {
 			answer(w, r, http.StatusNotFound, failure{Error: fmt.Sprintf("the gate %q has the limit of the configuration; there is nothing to take back", gate)})
 			return
 		}
-		if err := a.program.ClearOverride(gate); err != nil {
+		if err := a.program.ClearOverride(gate, reason); err != nil {
 			answer(w, r, http.StatusUnprocessableEntity, failure{Error: "the limit was not changed", Problems: lines(err)})
 			return
 		}
 		answer(w, r, http.StatusOK, a.gateLimits(g))
 	})
+}
+
+// readReason reads why somebody takes something back, and who, which they need not say;
+// or it answers what is wrong.
+func readReason(w http.ResponseWriter, r *http.Request) (of Reason, ok bool) {
+	if r.ContentLength == 0 {
+		return from(r, of), true
+	}
+	fields, ok := readObject(w, r, "why", "by")
+	if !ok {
+		return of, false
+	}
+	of, problems := parseReason(fields, nil)
+	if len(problems) > 0 {
+		answer(w, r, http.StatusBadRequest, failure{Error: "the limit was not changed", Problems: problems})
+		return of, false
+	}
+	return from(r, of), true
+}
+
+// from adds where it comes from, if nobody says who it was.
+func from(r *http.Request, of Reason) Reason {
+	if of.By == "" {
+		of.By, _, _ = net.SplitHostPort(r.RemoteAddr) // a peer without an address has none
+	}
+	return of
 }

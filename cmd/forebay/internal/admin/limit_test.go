@@ -61,8 +61,9 @@ func TestBadLimitsAreRefusedWithTheRemedy(t *testing.T) {
 		"why too long":       {`{"max_in_flight":4,"why":"` + long + `"}`, 400, []string{`why has 201 bytes; it must be one line of at most 200`}},
 		"why of two lines":   {`{"max_in_flight":4,"why":"a\nb"}`, 400, []string{`it must be one line`}},
 		"why as a number":    {`{"max_in_flight":4,"why":7}`, 400, []string{`why is 7; it must be a text`}},
+		"by of two lines":    {`{"max_in_flight":4,"by":"a\nb"}`, 400, []string{`by has 3 bytes; it must be one line of at most 100`}},
 		"several at once":    {`{"max_in_flight":0,"for":"x","why":null}`, 400, []string{"max_in_flight is 0", `for is "x"`, "why is null"}},
-		"unknown field":      {`{"max_in_flight":4,"fro":"15m"}`, 400, []string{`the field "fro" is unknown; the fields are max_in_flight, for, why`}},
+		"unknown field":      {`{"max_in_flight":4,"fro":"15m"}`, 400, []string{`the field "fro" is unknown; the fields are max_in_flight, for, why, by`}},
 		"field in capitals":  {`{"MAX_IN_FLIGHT":4}`, 400, []string{`"MAX_IN_FLIGHT" is unknown`}},
 		"field twice":        {`{"max_in_flight":4,"max_in_flight":5}`, 400, []string{`"max_in_flight" comes twice; send it once`}},
 		"unknown and twice":  {`{"max_in_flight":4,"x":1,"x":2}`, 400, []string{`"x" is unknown`, `"x" comes twice`}},
@@ -128,5 +129,29 @@ func TestGatesShowConfigurationAndLimit(t *testing.T) {
 	got := decoded[list](t, ask(Handler(p, metricsHandler(), local), "GET /gates", ""), 200).Gates
 	if len(got) != 2 || got[0] != (gateLimits{Name: "reports", MaxInFlight: 4, Limit: 4, MaxWaitMS: 100, MaxWaiting: 8}) || got[1].Limit != 0 || got[1].MaxInFlight != 2 {
 		t.Errorf("gates = %+v", got)
+	}
+}
+
+// Who changes a limit is asked and not checked; of whom nothing is said the address is.
+func TestWhoChangesALimit(t *testing.T) {
+	p := program(t, "reports")
+	h := Handler(p, metricsHandler(), local)
+	if o := decoded[Override](t, ask(h, "PUT "+limitPath, `{"max_in_flight":4,"by":"ann@web1"}`), 200); o.By != "ann@web1" {
+		t.Errorf("by %q", o.By)
+	}
+	ask(h, "DELETE "+limitPath, "")
+	if o := decoded[Override](t, ask(h, "PUT "+limitPath, `{"max_in_flight":4}`), 200); o.By != "192.0.2.1" {
+		t.Errorf("by %q, want the address", o.By)
+	}
+	for want, body := range map[string]string{
+		`"max_in_flight\" is unknown; the fields are why, by`: `{"max_in_flight":4}`,
+		`by is 7; it must be a text`:                          `{"by":7}`,
+	} {
+		if w := ask(h, "DELETE "+limitPath, body); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("DELETE with %s: %d %s", body, w.Code, w.Body)
+		}
+	}
+	if w := ask(h, "DELETE "+limitPath, `{"why":"over","by":"ann"}`); w.Code != 200 || len(p.Overrides()) != 0 {
+		t.Errorf("DELETE with a reason: %d %s", w.Code, w.Body)
 	}
 }

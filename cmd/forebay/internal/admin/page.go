@@ -66,6 +66,9 @@ func shownLimit(st gateStats, overrides []Override) string {
 			until = o.Until.Format("15:04:05")
 		}
 		limit += " until " + until + ", configured " + strconv.Itoa(o.Was)
+		if o.By != "" {
+			limit += ", by " + o.By
+		}
 		if o.Why != "" {
 			limit += ": " + o.Why
 		}

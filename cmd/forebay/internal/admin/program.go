@@ -35,9 +35,9 @@ type Program interface {
 	// the gate: for d, or if d is 0 until it is cleared or the configuration is
 	// reloaded. One that is in force already is replaced. That of a gate in a cluster is
 	// for all its programs.
-	SetOverride(gate string, n int, d time.Duration, why string) error
+	SetOverride(gate string, n int, d time.Duration, why Reason) error
 	// ClearOverride puts the configured limit in force again.
-	ClearOverride(gate string) error
+	ClearOverride(gate string, why Reason) error
 	// Overrides returns those in force.
 	Overrides() []Override
 	// Stories are what became of calls.
@@ -63,4 +63,9 @@ type Override struct {
 	Since       time.Time `json:"since"`
 	Until       time.Time `json:"until,omitzero"` // zero: until cleared or reloaded
 	Why         string    `json:"why,omitempty"`
+	By          string    `json:"by,omitempty"` // who says to have set it, or the address that did
 }
+
+// Reason is why somebody changes something, and who: as they say themselves, else the
+// address that it came from. Whoever has the admin port may say anything here.
+type Reason struct{ Why, By string }

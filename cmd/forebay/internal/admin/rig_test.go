@@ -113,14 +113,14 @@ func (p *fakeProgram) gate(name string) *forebay.Gate {
 	return nil
 }
 
-func (p *fakeProgram) SetOverride(gate string, n int, d time.Duration, why string) error {
+func (p *fakeProgram) SetOverride(gate string, n int, d time.Duration, of Reason) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.setErr != nil {
 		return p.setErr
 	}
 	g := p.gate(gate)
-	o := Override{Gate: gate, MaxInFlight: n, Was: g.Stats().Capacity, Since: time.Unix(1000, 0).UTC(), Why: why}
+	o := Override{Gate: gate, MaxInFlight: n, Was: g.Stats().Capacity, Since: time.Unix(1000, 0).UTC(), Why: of.Why, By: of.By}
 	if d > 0 {
 		o.Until = o.Since.Add(d)
 	}
@@ -128,7 +128,7 @@ func (p *fakeProgram) SetOverride(gate string, n int, d time.Duration, why strin
 	return g.SetLimit(n)
 }
 
-func (p *fakeProgram) ClearOverride(gate string) error {
+func (p *fakeProgram) ClearOverride(gate string, _ Reason) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.overrides = slices.DeleteFunc(p.overrides, func(o Override) bool { return o.Gate == gate })

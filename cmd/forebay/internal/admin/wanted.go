@@ -13,7 +13,7 @@ import (
 type wanted struct {
 	maxInFlight int           // 0: closed
 	lasts       time.Duration // 0: until cleared or reloaded
-	why         string
+	reason      Reason
 }
 
 const (
@@ -23,6 +23,7 @@ const (
 	shortest = time.Second
 	longest  = 31 * 24 * time.Hour
 	maxWhy   = 200 // bytes: a line in a log
+	maxBy    = 100
 )
 
 // parseWanted returns what the fields ask for, or every mistake in them.
@@ -39,11 +40,28 @@ func parseWanted(fields map[string]json.RawMessage) (w wanted, problems []string
 		w.lasts, problem = parseFor(raw)
 		note(problem)
 	}
-	if raw, sent := fields["why"]; sent {
-		w.why, problem = parseWhy(raw)
-		note(problem)
-	}
+	w.reason, problems = parseReason(fields, problems)
 	return w, problems
+}
+
+// parseReason returns why, and who, if they say so, and adds what is wrong with it.
+func parseReason(fields map[string]json.RawMessage, problems []string) (Reason, []string) {
+	var of Reason
+	for _, f := range []struct {
+		name string
+		most int
+		into *string
+	}{{"why", maxWhy, &of.Why}, {"by", maxBy, &of.By}} {
+		raw, sent := fields[f.name]
+		if !sent {
+			continue
+		}
+		problem := ""
+		if *f.into, problem = parseLine(f.name, raw, f.most); problem != "" {
+			problems = append(problems, problem)
+		}
+	}
+	return of, problems
 }
 
 // parseMaxInFlight takes a whole number, or "closed" as the configuration does. 0 is
@@ -77,14 +95,14 @@ func parseFor(raw json.RawMessage) (d time.Duration, problem string) {
 	return d, ""
 }
 
-func parseWhy(raw json.RawMessage) (why, problem string) {
-	if json.Unmarshal(raw, &why) != nil || raw[0] != '"' {
-		return "", fmt.Sprintf("why is %s; it must be a text", shorten(string(raw)))
+func parseLine(name string, raw json.RawMessage, most int) (text, problem string) {
+	if json.Unmarshal(raw, &text) != nil || raw[0] != '"' {
+		return "", fmt.Sprintf("%s is %s; it must be a text", name, shorten(string(raw)))
 	}
-	if len(why) > maxWhy || strings.ContainsFunc(why, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return "", fmt.Sprintf("why has %d bytes; it must be one line of at most %d", len(why), maxWhy)
+	if len(text) > most || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "", fmt.Sprintf("%s has %d bytes; it must be one line of at most %d", name, len(text), most)
 	}
-	return why, ""
+	return text, ""
 }
 
 // shorten keeps an error in one line.

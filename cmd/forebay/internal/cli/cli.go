@@ -27,6 +27,8 @@ type commands struct {
 	Check    checkCmd    `cmd:"" help:"Say what is wrong with a configuration, before it is used."`
 	Status   statusCmd   `cmd:"" help:"Show what the gates of a running forebay do."`
 	Explain  explainCmd  `cmd:"" help:"Say what became of one call, and why."`
+	Set      setCmd      `cmd:"" help:"Put another limit in force, for a while."`
+	Unset    unsetCmd    `cmd:"" help:"Put the configured limit in force again."`
 	Simulate simulateCmd `cmd:"" help:"Play a scenario in simulated time: what a limit would do."`
 	Demo     demoCmd     `cmd:"" help:"Watch a backend collapse without a gate, and stay up with one."`
 	Version  versionCmd  `cmd:"" help:"Say which version this is."`

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"example.com/forebay"
+	"example.com/forebay/cmd/forebay/internal/admin"
 )
 
 type statusCmd struct {
@@ -33,7 +34,8 @@ func (c statusCmd) Run(s streams) error {
 		return c.failed(s, err)
 	}
 	var answer struct {
-		Gates []forebay.Stats `json:"gates"`
+		Gates     []forebay.Stats  `json:"gates"`
+		Overrides []admin.Override `json:"overrides"`
 	}
 	if err := c.understand(s, body, &answer); err != nil {
 		return err
@@ -42,8 +44,13 @@ func (c statusCmd) Run(s streams) error {
 		if _, err := s.out.Write(body); err != nil {
 			return err
 		}
-	} else if err := c.print(s.out, answer.Gates); err != nil {
-		return err
+	} else {
+		if err := c.print(s.out, answer.Gates); err != nil {
+			return err
+		}
+		for _, o := range answer.Overrides {
+			printOverride(s.out, o)
+		}
 	}
 	for _, g := range answer.Gates {
 		if g.Available == 0 || g.Draining {

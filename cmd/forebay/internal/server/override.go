@@ -8,6 +8,7 @@ import (
 	"example.com/forebay"
 	"example.com/forebay/cluster"
 	"example.com/forebay/cmd/forebay/internal/admin"
+	"example.com/forebay/cmd/forebay/internal/telemetry"
 )
 
 // override is a limit that somebody has set by hand.
@@ -17,7 +18,7 @@ type override struct {
 	was   int // what the configuration says
 	since time.Time
 	until time.Time // zero: until cleared or reloaded
-	why   string
+	of    admin.Reason
 	timer *time.Timer // nil without an end
 
 	shared *forebay.Gate // whose cluster it is for; nil: it is for this program alone
@@ -26,7 +27,7 @@ type override struct {
 // SetOverride puts a limit in force in place of the configured one, 0 to close the
 // gate: for d, or if d is 0 until it is cleared or the configuration is reloaded. That
 // of a gate in a cluster is in force for all programs, and ends for all.
-func (s *Server) SetOverride(gate string, n int, d time.Duration, why string) error {
+func (s *Server) SetOverride(gate string, n int, d time.Duration, of admin.Reason) error {
 	s.reloading.Lock() // a reload changes limits too
 	defer s.reloading.Unlock()
 	g, err := s.gate(gate)
@@ -36,7 +37,7 @@ func (s *Server) SetOverride(gate string, n int, d time.Duration, why string) er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	o := &override{gate: gate, units: n, was: limit(s.Config().Gate(gate)), since: now, why: why}
+	o := &override{gate: gate, units: n, was: limit(s.Config().Gate(gate)), since: now, of: of}
 	if isShared(g) {
 		o.shared = g
 		err = g.SetClusterLimit(n, d)
@@ -51,16 +52,16 @@ func (s *Server) SetOverride(gate string, n int, d time.Duration, why string) er
 	}
 	if d > 0 {
 		o.until = now.Add(d)
-		o.timer = time.AfterFunc(d, func() { s.endOverride(o) })
+		o.timer = time.AfterFunc(d, func() { s.endOverride(o, expired) })
 	}
 	s.overrides[gate] = o
-	s.logger().Warn("limit overridden", "gate", gate, "limit", n, "was", o.was, "for", d.String(), "why", why)
+	s.logger().Warn("limit overridden", "gate", gate, "limit", n, "was", o.was, "for", d.String(), "why", of.Why, "by", of.By)
 	return nil
 }
 
 // ClearOverride puts the configured limit in force again; in a cluster also if another
 // program has set the override.
-func (s *Server) ClearOverride(gate string) error {
+func (s *Server) ClearOverride(gate string, of admin.Reason) error {
 	g, err := s.gate(gate)
 	if err != nil {
 		return err
@@ -72,14 +73,17 @@ func (s *Server) ClearOverride(gate string) error {
 		err = g.SetClusterLimit(-1, 0)
 	}
 	if o != nil {
-		s.endOverride(o)
+		s.endOverride(o, of)
 	}
 	return err
 }
 
+// expired is why an override ends that was to last until now.
+var expired = admin.Reason{Why: "its time is over", By: "forebay"}
+
 // endOverride ends an override unless another has taken its place. That of a cluster
 // ends there by itself, and what has taken its place there is not known here.
-func (s *Server) endOverride(o *override) {
+func (s *Server) endOverride(o *override, of admin.Reason) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.mu.Lock()
@@ -95,7 +99,7 @@ func (s *Server) endOverride(o *override) {
 			err = g.SetLimit(o.was)
 		}
 	}
-	s.logger().Warn("limit as configured again", "gate", o.gate, "limit", o.was, "error", err)
+	s.logger().Warn("limit as configured again", "gate", o.gate, "limit", o.was, "was_set_to", o.units, "why", of.Why, "by", of.By, "error", err)
 }
 
 func (s *Server) dropLocked(o *override) {
@@ -115,7 +119,7 @@ func (s *Server) Overrides() []admin.Override {
 	for _, o := range s.overrides {
 		if o.shared == nil || st.overriddenTo(o.gate, o.units) {
 			all = append(all, admin.Override{
-				Gate: o.gate, MaxInFlight: o.units, Was: o.was, Since: o.since, Until: o.until, Why: o.why,
+				Gate: o.gate, MaxInFlight: o.units, Was: o.was, Since: o.since, Until: o.until, Why: o.of.Why, By: o.of.By,
 			})
 		}
 	}
@@ -126,6 +130,16 @@ func (s *Server) Overrides() []admin.Override {
 	}
 	slices.SortFunc(all, func(a, b admin.Override) int { return cmp.Compare(a.Gate, b.Gate) })
 	return all
+}
+
+// shownOverrides are those in force, as the metrics show them.
+func (s *Server) shownOverrides() []telemetry.Override {
+	all := s.Overrides()
+	shown := make([]telemetry.Override, len(all))
+	for i, o := range all {
+		shown[i] = telemetry.Override{Gate: o.Gate, Limit: o.MaxInFlight, Since: o.Since, Until: o.Until}
+	}
+	return shown
 }
 
 // overriddenTo reports whether a gate's cluster has that limit in force by hand.

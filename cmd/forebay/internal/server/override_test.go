@@ -3,8 +3,11 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+
+	"example.com/forebay/cmd/forebay/internal/admin"
 )
 
 // TestOverride: a limit set by hand is in force at once, is shown, and is taken back.
@@ -15,7 +18,16 @@ func TestOverride(t *testing.T) {
 		t.Errorf("PUT: %d %s", got.status, got.body)
 	}
 	r.limitIs("b", 7)
-	r.logged(`"msg":"limit overridden"`, `"gate":"b"`, `"limit":7`, `"was":2`, `"why":"a test"`)
+	r.logged(`"msg":"limit overridden"`, `"gate":"b"`, `"limit":7`, `"was":2`, `"why":"a test"`, `"by":"127.0.0.1"`)
+	if got := r.scrape(`forebay_override_limit{gate="b"}`); got != "7" {
+		t.Errorf("the metric says %q, want 7", got)
+	}
+	if got := r.scrape(`forebay_override_until_timestamp_seconds{gate="b"}`); got != "0" {
+		t.Errorf("the end is %q, want 0, since there is none", got)
+	}
+	if since, err := strconv.ParseFloat(r.scrape(`forebay_override_since_timestamp_seconds{gate="b"}`), 64); err != nil || since < 1e9 {
+		t.Errorf("since %v, %v", since, err)
+	}
 	if got := r.ask("PUT", "/gates/b/max_in_flight", `{"max_in_flight":"closed"}`); got.status != http.StatusOK || !strings.Contains(got.body, `"was":2`) {
 		t.Errorf("a second PUT: %d %s; what was is the configured limit still", got.status, got.body)
 	}
@@ -26,6 +38,10 @@ func TestOverride(t *testing.T) {
 		t.Errorf("DELETE: %d %s", got.status, got.body)
 	}
 	r.limitIs("b", 2)
+	r.logged(`"msg":"limit as configured again"`, `"was_set_to":0`, `"by":"127.0.0.1"`)
+	if got := r.scrape(`forebay_override_limit{gate="b"}`); got != "" {
+		t.Errorf("the metric still says %q", got)
+	}
 	if got := r.ask("DELETE", "/gates/b/max_in_flight", ""); got.status != http.StatusNotFound {
 		t.Errorf("a second DELETE: status %d, want 404", got.status)
 	}
@@ -47,24 +63,24 @@ func (r *rig) limitIs(name string, limit int) {
 // one that has taken its place.
 func TestOverrideEnds(t *testing.T) {
 	r := start(t, fmt.Sprintf(twoGates, 2))
-	if err := r.SetOverride("b", 9, 1, "for a nanosecond"); err != nil {
+	if err := r.SetOverride("b", 9, 1, admin.Reason{Why: "for a nanosecond"}); err != nil {
 		t.Fatal(err)
 	}
 	r.limitIs("b", 2)
 	if all := r.Overrides(); len(all) != 0 {
 		t.Errorf("overrides = %v, want none", all)
 	}
-	r.logged(`"msg":"limit as configured again"`, `"gate":"b"`, `"limit":2`)
-	if err := r.SetOverride("b", 9, patience, ""); err != nil {
+	r.logged(`"msg":"limit as configured again"`, `"gate":"b"`, `"limit":2`, `"why":"its time is over"`)
+	if err := r.SetOverride("b", 9, patience, admin.Reason{}); err != nil {
 		t.Fatal(err)
 	}
 	r.Server.mu.Lock()
 	first := r.overrides["b"]
 	r.Server.mu.Unlock()
-	if err := r.SetOverride("b", 8, 0, ""); err != nil {
+	if err := r.SetOverride("b", 8, 0, admin.Reason{}); err != nil {
 		t.Fatal(err)
 	}
-	r.endOverride(first) // as a timer does that could not be stopped any more
+	r.endOverride(first, expired) // as a timer does that could not be stopped any more
 	r.limitIs("b", 8)
 }
 
@@ -84,7 +100,7 @@ func TestOverrideAndReload(t *testing.T) {
 	if got := r.ask("GET", "/gates/b/max_in_flight", "").body; !strings.Contains(got, `"max_in_flight":4,"limit":9`) || !strings.Contains(got, `"was":4`) {
 		t.Errorf("after a reload: %s", got)
 	}
-	if err := r.ClearOverride("b"); err != nil {
+	if err := r.ClearOverride("b", admin.Reason{}); err != nil {
 		t.Fatal(err)
 	}
 	r.limitIs("b", 4)
@@ -106,7 +122,7 @@ func TestOverrideAndReload(t *testing.T) {
 // TestOverrideSurvivesAFailedReload: nothing has changed then.
 func TestOverrideSurvivesAFailedReload(t *testing.T) {
 	r := start(t, fmt.Sprintf(twoGates, 2))
-	if err := r.SetOverride("b", 9, 0, ""); err != nil {
+	if err := r.SetOverride("b", 9, 0, admin.Reason{}); err != nil {
 		t.Fatal(err)
 	}
 	r.write("gates: {}\n")

@@ -121,7 +121,7 @@ func (s *Server) takeBackLocked(o *override, c *config.Gate) {
 	if o.shared != nil {
 		_ = o.shared.SetClusterLimit(-1, 0) // it is of a cluster, and below 0 is right
 	}
-	s.logger().Warn("limit as configured again", "gate", c.Name, "limit", limit(c), "was_set_to", o.units, "why", o.why, "by", "reload")
+	s.logger().Warn("limit as configured again", "gate", c.Name, "limit", limit(c), "was_set_to", o.units, "why", o.of.Why, "set_by", o.of.By, "by", "reload")
 }
 
 // applyLocked changes a gate whose limit is this program's own.

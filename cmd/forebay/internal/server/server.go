@@ -89,6 +89,7 @@ func New(o Options) (*Server, error) {
 	s.metrics.ShowSpool(s.Spool)
 	s.metrics.ShowConnections(s.conns.Counts)
 	s.metrics.ShowIntake(s.Intake)
+	s.metrics.ShowOverrides(s.shownOverrides)
 	s.exit, s.exits = context.WithCancel(context.Background())
 	bounds, err := spoolBounds(cfg)
 	var st *state

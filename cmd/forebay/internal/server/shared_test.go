@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/forebay"
+	"example.com/forebay/cmd/forebay/internal/admin"
 	"example.com/forebay/cmd/forebay/internal/config"
 	"example.com/forebay/forebaytest"
 )
@@ -395,7 +396,7 @@ func TestClusterOverride(t *testing.T) {
 func TestClusterOverrideOutlivesItsSetter(t *testing.T) {
 	l := newLedger()
 	rigs := l.several(t, 2, sharing)
-	if err := rigs[0].SetOverride("a", 2, 2*time.Second, ""); err != nil {
+	if err := rigs[0].SetOverride("a", 2, 2*time.Second, admin.Reason{}); err != nil {
 		t.Fatal(err)
 	}
 	rigs[1].limitIs("a", 2)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/forebay/cmd/forebay/internal/admin"
 )
 
 func (r *rig) put(text string) {
@@ -177,7 +179,7 @@ func TestWatchAndReload(t *testing.T) {
 	r := startFile(t, filepath.Join(t.TempDir(), "forebay.yaml"), fmt.Sprintf(twoGates, 1))
 	s := r.Server
 	r.reload(fmt.Sprintf(twoGates, 2))
-	if err := s.SetOverride("b", 9, 0, ""); err != nil {
+	if err := s.SetOverride("b", 9, 0, admin.Reason{}); err != nil {
 		t.Fatal(err)
 	}
 	file := &fileWatch{path: r.path, hash: "before", settle: stopped(), latest: stopped()}

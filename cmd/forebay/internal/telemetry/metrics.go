@@ -57,7 +57,7 @@ func (m *Metrics) Reloaded(ok bool, at time.Time) {
 		return
 	}
 	m.reloaded.Set(1)
-	m.reloadedAt.Set(float64(at.UnixMilli()) / 1000)
+	m.reloadedAt.Set(seconds(at))
 }
 
 // Handler returns the handler that a scrape asks. A metric that cannot be read does

@@ -33,6 +33,9 @@ func everySeries(t *testing.T) *Metrics {
 	l, _ := open(t, Options{})
 	m := NewMetrics(l)
 	m.ShowConnections(func() Connections { return Connections{Open: 3, Evicted: 1} })
+	m.ShowOverrides(func() []Override {
+		return []Override{{Gate: "reports", Limit: 4, Since: time.Unix(1, 5e8), Until: time.Unix(901, 0)}}
+	})
 	m.ShowIntake(func() forebay.IntakeStats { return forebay.IntakeStats{} })
 	m.ShowSpool(func() proxy.SpoolStats { return proxy.SpoolStats{} })
 	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 1, Track: true, Observers: []forebay.Observer{m.Gates, l.Observer()}})
