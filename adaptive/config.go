@@ -29,6 +29,9 @@ type ProbeConfig struct {
 	// many of them do not probe in step. Any number does; those of one process had best
 	// differ.
 	Seed uint64
+	// Moved is told of each move of the centre, with both and the reason, while the gate's
+	// lock is held: it may not block, and not call the gate. Nil: nobody is told.
+	Moved func(from, to float64, why Reason)
 }
 
 func (c *ProbeConfig) fill() error {
@@ -41,3 +44,20 @@ func (c *ProbeConfig) fill() error {
 	}
 	return errors.Join(append(errs, fillBounds(&c.Min, &c.Max, &c.Start))...)
 }
+
+// Configure puts other settings in force. What was learnt stays, within the new bounds;
+// Start and Seed are those of the beginning. On error nothing has changed. Like Observe
+// it belongs under the gate's lock: a limiter of your own around this one calls it in
+// its Observe.
+func (p *Probe) Configure(c ProbeConfig) error {
+	if err := c.fill(); err != nil {
+		return err
+	}
+	c.Start, c.Seed = p.cfg.Start, p.cfg.Seed
+	p.cfg, p.deadline = c, c.Deadline.Seconds()
+	p.clamp()
+	return nil
+}
+
+// Config returns what is in force, with every default filled in.
+func (p *Probe) Config() ProbeConfig { return p.cfg }

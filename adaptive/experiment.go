@@ -53,6 +53,9 @@ func (p *Probe) decide() {
 	worth := price * p.took.mean / p.deadline
 	worth = max(flat, worth/(1+worth))
 	way, err := p.test(&p.pair, sure, worth)
+	if !math.IsInf(err, 1) {
+		p.elasticity, p.unsure = elasticity(&p.pair), err
+	}
 	if way == 0 {
 		way, _ = p.test(&p.recent, sureFast, worth)
 	}
@@ -112,7 +115,7 @@ func (p *Probe) test(pair *[2]pool, z, worth float64) (way int, err float64) {
 	if apart < 0.01 {
 		return 0, math.Inf(1)
 	}
-	e := (hi.rate() - lo.rate()) / apart
+	e := elasticity(pair)
 	err = math.Sqrt(max(0.7, p.spread)*(1/hi.ends+1/lo.ends)) / apart
 	switch {
 	case e-z*err > worth:
@@ -121,6 +124,12 @@ func (p *Probe) test(pair *[2]pool, z, worth float64) (way int, err float64) {
 		return -1, err
 	}
 	return 0, err
+}
+
+// elasticity is the difference of ln of the rates over that of ln of the limits.
+func elasticity(pair *[2]pool) float64 {
+	lo, hi := &pair[minus], &pair[plus]
+	return (hi.rate() - lo.rate()) / math.Log(hi.area/hi.time/(lo.area/lo.time))
 }
 
 // undecided narrows the experiment once there is no difference worth the name, and rests

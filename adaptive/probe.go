@@ -45,6 +45,9 @@ type Probe struct {
 	hold     holding
 	cutNext  float64 // no cut before
 	reason   Reason
+	told     float64 // the centre of which Moved was told last
+
+	elasticity, unsure float64 // of the last comparison, and its standard error
 }
 
 // phase is what is tried now.
@@ -55,6 +58,11 @@ const (
 	plus
 	resting // at the centre, with an eye on whether anything changes
 )
+
+var phaseNames = [...]string{"below", "above", "resting"}
+
+// String returns "below" or "above" the centre, or "resting".
+func (p phase) String() string { return phaseNames[p] }
 
 // Reason says why the limit is what it is.
 type Reason string
@@ -102,18 +110,25 @@ type State struct {
 	Limit    int           // wanted now
 	Centre   float64       // of the two limits that are compared
 	Reason   Reason        // of the last move of the centre
+	Phase    string        // what is tried now: "below" or "above" the centre, or "resting" at it
 	Overload float64       // calls that came over calls that were let in, of the last second; 1: as many
 	Took     time.Duration // a call from its start to its end; 0: not known
 	Rate     float64       // calls that end in a second while the gate is full; 0: not known
 	Cap      int           // what the deadline allows; 0: not known
+
+	// Elasticity is by how many per cent more calls end in a second if one per cent more
+	// may run, as the last two limits that were compared say; Unsure is the standard error of
+	// that, 0: nothing was compared yet.
+	Elasticity, Unsure float64
 }
 
 // State returns what was found out so far. Like Observe it is not safe for concurrent
 // use: who shows it has a limiter of his own around this one, which copies it.
 func (p *Probe) State() State {
 	s := State{
-		Limit: p.limit(), Centre: p.centre, Reason: p.reason, Overload: p.demand.ratio(),
-		Took: time.Duration(p.took.mean * float64(time.Second)),
+		Limit: p.limit(), Centre: p.centre, Reason: p.reason, Phase: p.phase.String(), Overload: p.demand.ratio(),
+		Took:       time.Duration(p.took.mean * float64(time.Second)),
+		Elasticity: p.elasticity, Unsure: p.unsure,
 	}
 	if rate, known := p.full.perSecond(); known {
 		s.Rate, s.Cap = rate, int(p.cap())
@@ -123,20 +138,44 @@ func (p *Probe) State() State {
 
 // Observe implements [forebay.Limiter].
 func (p *Probe) Observe(o *forebay.Observation) int {
-	if p.zero.IsZero() {
-		p.zero, p.last = o.Now, *o
-		if p.cfg.Start == 0 {
-			p.centre = float64(o.Limit)
-			p.clamp()
-		}
+	if p.zero.IsZero() || o.Limit == 0 { // of a gate that is closed what ends says nothing
+		p.Skip(o)
+		return p.limit()
 	}
 	p.pass(o)
 	if o.Kind == forebay.ObservedFinish {
 		p.finished(o)
 	}
+	if p.centre != p.told {
+		p.tell()
+	}
 	p.last = *o
 	p.last.Limit = p.limit()
 	return p.last.Limit
+}
+
+// Skip lets a change pass without learning from it, in place of Observe: for a limiter of
+// your own around this one, while a limit that somebody has set by hand is in force. What
+// the gate shows until the next change counts as not full.
+func (p *Probe) Skip(o *forebay.Observation) {
+	if p.zero.IsZero() {
+		p.zero = o.Now
+		if p.cfg.Start == 0 && o.Limit > 0 {
+			p.centre = float64(o.Limit)
+			p.clamp()
+		}
+		p.told = p.centre
+	}
+	p.last = *o
+	p.last.Limit = math.MaxInt
+}
+
+func (p *Probe) tell() {
+	was := p.told
+	p.told = p.centre
+	if p.cfg.Moved != nil {
+		p.cfg.Moved(was, p.centre, p.reason)
+	}
 }
 
 // pass lets the time since the last observation pass: the gate has shown all along what

@@ -432,6 +432,63 @@ func TestInAGate(t *testing.T) {
 	}
 }
 
+// TestConfigureKeepsWhatWasLearnt: within other bounds, and of a mistake nothing changes.
+func TestConfigureKeepsWhatWasLearnt(t *testing.T) {
+	p := newProbe(t, ProbeConfig{Start: 40, Seed: 3})
+	w := newWorld(p, 40)
+	w.full(5*time.Second, 50*ms)
+	before := p.State()
+	if err := p.Configure(ProbeConfig{Min: 9, Max: 3}); err == nil || p.State() != before || p.Config().Max != 1000 {
+		t.Errorf("%v, %+v", err, p.Config())
+	}
+	if err := p.Configure(ProbeConfig{Deadline: 3 * time.Second, Start: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if s, c := p.State(), p.Config(); s.Centre != before.Centre || s.Took != before.Took || c.Deadline != 3*time.Second || c.Start != 40 || c.Seed != 3 {
+		t.Errorf("%+v, %+v", s, c)
+	}
+	if err := p.Configure(ProbeConfig{Max: 5}); err != nil || p.State().Centre != 5 || p.State().Limit > 5 {
+		t.Errorf("%v, %+v", err, p.State())
+	}
+}
+
+// TestMovesAreTold: every one, with where it came from, and none of what is tried.
+func TestMovesAreTold(t *testing.T) {
+	at, moves := 20.0, 0
+	p := newProbe(t, ProbeConfig{Start: 20, Moved: func(from, to float64, why Reason) {
+		if from != at || to == from || why == Started {
+			t.Errorf("from %v to %v (%s), and it was at %v", from, to, why, at)
+		}
+		at = to
+		moves++
+	}})
+	w := newWorld(p, 20)
+	if w.full(20*time.Second, 50*ms); moves < 3 || p.State().Centre != at {
+		t.Errorf("%d moves, to %v; %+v", moves, at, p.State())
+	}
+}
+
+// TestNothingIsLearntOfAGateThatIsSetByHand: closed, or by whoever skips.
+func TestNothingIsLearntOfAGateThatIsSetByHand(t *testing.T) {
+	p := newProbe(t, ProbeConfig{Start: 20})
+	w := newWorld(p, 20)
+	w.full(5*time.Second, 50*ms)
+	before, own := p.State(), w.limit
+	w.limit = 0
+	w.tell(forebay.ObservedChange, forebay.Observation{})
+	for w.inFlight > 0 {
+		w.now = w.now.Add(time.Second)
+		w.limit = 0
+		w.finish(5*time.Second, forebay.OutcomeOverloaded)
+	}
+	w.now = w.now.Add(time.Hour)
+	w.limit = own
+	w.tell(forebay.ObservedChange, forebay.Observation{})
+	if s := p.State(); s.Centre != before.Centre || s.Took != before.Took || s.Rate != before.Rate {
+		t.Errorf("from %+v to %+v", before, s)
+	}
+}
+
 func TestAllocations(t *testing.T) {
 	w := newWorld(newProbe(t, ProbeConfig{}), 20)
 	w.full(time.Second, 20*ms)
