@@ -26,6 +26,7 @@ type stay struct {
 	headers http.Header             // as they were before the handler
 
 	begun   bool
+	stream  bool  // it lasts as long as it likes, which says nothing about the backend
 	refused error // the stream was: nothing of the handler's goes out any more
 	kept    bool  // the slot is the connection's
 }
@@ -67,7 +68,9 @@ func (s *stay) run(wants want, next func(http.ResponseWriter, *http.Request, Lea
 		}
 	}()
 	next(watchedWriter(s), s.r, s.lease)
-	outcome = outcomeOf(s.r.Context())
+	if outcome = outcomeOf(s.r.Context()); outcome == OutcomeDone && s.stream {
+		outcome = OutcomeIgnored
+	}
 }
 
 // abortedByUs lets a handler end that aborts because its stream was refused: the refusal
@@ -110,6 +113,7 @@ func (s *stay) streamBegins() error {
 		return err
 	}
 	s.settle(moved)
+	s.stream = true
 	if s.streams.limited() {
 		stop, c := s.stop, http.NewResponseController(s.w)
 		s.limits = newLimits(s.streams, func(why error) {
@@ -180,6 +184,7 @@ func (s *stay) hijack() (net.Conn, *bufio.ReadWriter, error) {
 		s.giveBack()
 	}
 	s.settle(moved)
+	s.stream = true
 	conn, rw = s.handOver(conn, rw, early)
 	return conn, rw, nil
 }

@@ -193,7 +193,7 @@ type streamConn struct {
 // that is forgotten without being closed, which its own finalizer closes, gives its slot
 // back too.
 func newStreamConn(c net.Conn, rules Streams, lease Lease, stop context.CancelCauseFunc) *streamConn {
-	end := sync.OnceFunc(lease.Release)
+	end := sync.OnceFunc(func() { lease.ReleaseAs(OutcomeIgnored) })
 	s := &streamConn{Conn: c, end: end}
 	if rules.limited() {
 		s.limits = newLimits(rules, func(why error) {

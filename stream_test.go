@@ -708,3 +708,28 @@ func TestStreamsNeverWaitForTheirOwnSlot(t *testing.T) {
 	free(t, api)
 	free(t, sockets)
 }
+
+// AD-13: how long a stream lasts says nothing about a backend: a limiter is told so, by
+// the gate in which it lasts. Where it only began it was as quick as its beginning.
+func TestAD13StreamsSayNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		streams forebay.Streams
+		want    forebay.Outcome
+	}{
+		"kept while the handler runs": {forebay.Streams{MaxLife: time.Hour}, forebay.OutcomeIgnored},
+		"kept until it is closed":     {forebay.Streams{UntilClosed: true}, forebay.OutcomeIgnored},
+		"given back as it begins":     {forebay.Streams{Release: true}, forebay.OutcomeDone},
+	} {
+		var seen forebaytest.Recorder
+		g := newGate(t, forebay.Config{MaxInFlight: 1, Streams: c.streams, Observers: []forebay.Observer{&seen}})
+		s := forebaytest.NewLoopback(t, g.Wrap(streams(t)))
+		first, _ := ws(t, s)
+		first.Hangup()
+		forebaytest.Eventually(t, name, func() bool { return seen.CountKind(forebay.EventReleased) == 1 })
+		for _, e := range seen.Events() {
+			if e.Kind == forebay.EventReleased && e.Outcome != c.want {
+				t.Errorf("%s: %v, want %v", name, e.Outcome, c.want)
+			}
+		}
+	}
+}

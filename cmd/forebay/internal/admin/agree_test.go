@@ -43,6 +43,7 @@ func (bare) SetOverride(string, int, time.Duration, admin.Reason) error { return
 func (bare) ClearOverride(string, admin.Reason) error                   { return nil }
 func (bare) Overrides() []admin.Override                                { return nil }
 func (b bare) Stories() *story.Book                                     { return b.book }
+func (bare) Auto(*forebay.Gate) *admin.Auto                             { return nil }
 
 // away is a cluster whose store is never there.
 type away struct{ gate feed.Gate }

@@ -25,6 +25,8 @@ type Program interface {
 	// Away returns why a gate of a cluster has to do without its store, "" if it need
 	// not, or is of none.
 	Away(gate string) (why string)
+	// Auto says what is known of a gate's limit that finds itself; nil: it does not.
+	Auto(*forebay.Gate) *Auto
 	// Spool says what is held of answers.
 	Spool() proxy.SpoolStats
 	// Info says what runs.
@@ -58,8 +60,9 @@ type Info struct {
 // Override is a limit that somebody set by hand.
 type Override struct {
 	Gate        string    `json:"gate"`
-	MaxInFlight int       `json:"max_in_flight"` // 0: closed
-	Was         int       `json:"was"`           // the limit before, and after
+	MaxInFlight int       `json:"max_in_flight"`  // 0: closed
+	Was         int       `json:"was"`            // the limit before, and after
+	Auto        bool      `json:"auto,omitempty"` // afterwards it finds itself again, from Was on
 	Since       time.Time `json:"since"`
 	Until       time.Time `json:"until,omitzero"` // zero: until cleared or reloaded
 	Why         string    `json:"why,omitempty"`

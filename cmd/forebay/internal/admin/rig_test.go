@@ -29,6 +29,7 @@ type fakeProgram struct {
 	reloads   int
 	away      map[string]string
 	book      *story.Book
+	autos     map[string]*Auto
 }
 
 func newGate(t *testing.T, c forebay.Config) *forebay.Gate {
@@ -135,6 +136,8 @@ func (p *fakeProgram) ClearOverride(gate string, _ Reason) error {
 	g := p.gate(gate)
 	return g.SetLimit(g.Config().MaxInFlight)
 }
+
+func (p *fakeProgram) Auto(g *forebay.Gate) *Auto { return p.autos[g.Name()] }
 
 func (p *fakeProgram) Overrides() []Override {
 	p.mu.Lock()

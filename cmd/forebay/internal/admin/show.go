@@ -38,10 +38,11 @@ func (a *admin) holder(h forebay.Holder) holder {
 type gateStats struct {
 	forebay.Stats
 	OldestHolder *holder `json:"oldest_holder,omitempty"`
+	Auto         *Auto   `json:"auto,omitempty"` // nil: its limit stays as it is
 }
 
 func (a *admin) gateStats(g *forebay.Gate) gateStats {
-	st := gateStats{Stats: g.OverCluster()}
+	st := gateStats{Stats: g.OverCluster(), Auto: a.program.Auto(g)}
 	if oldest := st.Stats.OldestHolder; oldest != nil {
 		shown := a.holder(*oldest)
 		st.OldestHolder = &shown
@@ -120,8 +121,9 @@ func (a *admin) serveGateHolders(w http.ResponseWriter, r *http.Request, gate st
 // gateLimits are what a gate is configured to and what is in force.
 type gateLimits struct {
 	Name        string    `json:"name"`
-	MaxInFlight int       `json:"max_in_flight"` // configured
-	Limit       int       `json:"limit"`         // in force; 0: closed
+	MaxInFlight int       `json:"max_in_flight"`  // configured; of one that finds itself where it begins
+	Auto        bool      `json:"auto,omitempty"` // it finds itself
+	Limit       int       `json:"limit"`          // in force; 0: closed
 	MaxWaitMS   int64     `json:"max_wait_ms"`
 	MaxWaiting  int       `json:"max_waiting"`
 	Draining    bool      `json:"draining"`
@@ -131,7 +133,7 @@ type gateLimits struct {
 func (a *admin) gateLimits(g *forebay.Gate) gateLimits {
 	c, st := g.Config(), g.Stats()
 	return gateLimits{
-		Name: g.Name(), MaxInFlight: c.MaxInFlight, Limit: st.Capacity, MaxWaitMS: c.MaxWait.Milliseconds(),
+		Name: g.Name(), MaxInFlight: c.MaxInFlight, Auto: a.program.Auto(g) != nil, Limit: st.Capacity, MaxWaitMS: c.MaxWait.Milliseconds(),
 		MaxWaiting: st.MaxWaiting, Draining: st.Draining, Override: a.override(g.Name()),
 	}
 }

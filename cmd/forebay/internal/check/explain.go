@@ -26,11 +26,19 @@ type Explanation struct {
 // PassedGate is a gate that a request passes.
 type PassedGate struct {
 	Name        string   `json:"name"`
-	MaxInFlight int      `json:"max_in_flight"` // 0: closed
+	MaxInFlight int      `json:"max_in_flight"` // 0: closed; of a limit that finds itself where it starts
+	Auto        *Auto    `json:"auto,omitempty"`
 	MaxWait     Duration `json:"max_wait_ms"`
 	MaxWaiting  int      `json:"max_waiting"`
 	Pool        string   `json:"pool,omitempty"`
 	Cluster     string   `json:"cluster,omitempty"` // which has the slots; empty: they are this program's own
+}
+
+// Auto is between what a limit finds itself, and for which deadline.
+type Auto struct {
+	Min      int      `json:"min"`
+	Max      int      `json:"max"`
+	Deadline Duration `json:"deadline_ms"`
 }
 
 // Duration is a time that is whole milliseconds in JSON.
@@ -104,6 +112,9 @@ func passedGate(g *config.Gate) PassedGate {
 	}
 	if g.Closed {
 		p.MaxInFlight, p.MaxWaiting = 0, 0
+	}
+	if a := g.Auto; a != nil {
+		p.Auto = &Auto{Min: a.Min, Max: a.Max, Deadline: Duration(a.Deadline)}
 	}
 	return p
 }
@@ -250,9 +261,20 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
+// Limit returns the limit in words.
+func (g PassedGate) Limit() string {
+	switch {
+	case g.MaxInFlight == 0:
+		return "closed"
+	case g.Auto != nil:
+		return fmt.Sprintf("auto from %d to %d, at first %d, deadline %v", g.Auto.Min, g.Auto.Max, g.MaxInFlight, g.Auto.Deadline)
+	}
+	return fmt.Sprint(g.MaxInFlight)
+}
+
 // String returns the gate with its figures.
 func (g PassedGate) String() string {
-	s := fmt.Sprintf("%s: max_in_flight %d", g.Name, g.MaxInFlight)
+	s := fmt.Sprintf("%s: max_in_flight %s", g.Name, g.Limit())
 	if g.MaxInFlight == 0 {
 		s = g.Name + ": closed"
 	}

@@ -80,6 +80,7 @@ func Check(conf *config.Config) []Finding {
 	c.retryAfter()
 	c.poolSizes()
 	c.poolUnknown()
+	c.autos()
 	c.unused()
 	c.heldShort()
 	c.chainRules()

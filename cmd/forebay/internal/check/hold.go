@@ -14,7 +14,7 @@ func (c *checker) heldShort() {
 		g := &c.Gates[i]
 		if g.Hold == forebay.HoldFirstByte && g.Pool != "" {
 			c.find(Warning, "hold_short", gateKey(g.Name, "hold"),
-				"hold is first_byte for gate %s, and pool %s is in use for as long as the backend makes its answer: more than %d may use it at once; write handler, unless the backend has let go of it when its answer begins", g.Name, g.Pool, g.MaxInFlight)
+				"hold is first_byte for gate %s, and pool %s is in use for as long as the backend makes its answer: more than %d may use it at once; write handler, unless the backend has let go of it when its answer begins", g.Name, g.Pool, g.Most())
 		}
 		if g.Streams.Release {
 			c.find(Warning, "streams_unbounded", c.streamsKey(g),

@@ -16,27 +16,23 @@ const wellFilled = 80
 // poolSizes: the gates that share a pool must fit into it together.
 func (c *checker) poolSizes() {
 	for _, pool := range slices.Sorted(maps.Keys(c.Pools)) {
-		size, sum := c.Pools[pool], 0
+		size, sum, finds := c.Pools[pool], 0, false
 		var parts []string
-		for _, g := range c.Gates {
+		for i := range c.Gates {
+			g := &c.Gates[i]
 			if g.Pool != pool || g.Closed {
 				continue
 			}
-			sum += g.MaxInFlight
-			parts = append(parts, fmt.Sprintf("%s %d", g.Name, g.MaxInFlight))
+			sum += g.Most()
+			finds = finds || g.Auto != nil
+			parts = append(parts, limitText(g))
 		}
 		key := "pools." + pool
-		text := fmt.Sprintf("%s = %d of %d in pool %s", strings.Join(parts, " + "), sum, size, pool)
 		switch {
 		case !slices.ContainsFunc(c.Gates, func(g config.Gate) bool { return g.Pool == pool }):
 			c.find(Warning, "pool_unused", key, "no gate takes from pool %s; give gates pool: %s, or take it out", pool, pool)
-		case len(parts) == 0:
-		case sum > size:
-			c.find(Error, "pool_size", key, "%s: calls queue inside the backend, where nobody sees them; lower the limits to %d together", text, max(1, size*wellFilled/100))
-		case sum*100 > size*wellFilled:
-			c.find(Warning, "pool_size", key, "%s is more than %d %%: nothing is left for what passes no gate; lower the limits to %d together", text, wellFilled, max(1, size*wellFilled/100))
-		default:
-			c.find(OK, "pool_size", key, "%s, at most %d %%", text, wellFilled)
+		case len(parts) > 0:
+			c.poolSize(key, fmt.Sprintf("%s = %d of %d in pool %s", strings.Join(parts, " + "), sum, size, pool), pool, sum, finds)
 		}
 	}
 }
@@ -45,8 +41,8 @@ func (c *checker) poolSizes() {
 func (c *checker) poolUnknown() {
 	var without []string
 	for _, g := range c.Gates {
-		if g.Pool == "" && !g.Closed {
-			without = append(without, fmt.Sprintf("%s %d", g.Name, g.MaxInFlight))
+		if g.Pool == "" && !g.Closed && g.Auto == nil { // that finds out
+			without = append(without, limitText(&g))
 		}
 	}
 	if len(without) > 0 {

@@ -169,7 +169,7 @@ func (c *checker) perCaller(g *config.Gate) {
 	case c.FrontTimeout > 0 && len(c.TrustedProxies) == 0:
 		c.find(Error, "caller_one", gateKey(g.Name, "per_caller"), "gate %s bounds each caller, but trusted_proxies is empty and something stands in front: all callers are one; write trusted_proxies: [ADDRESS]", g.Name)
 	}
-	if !g.Closed && p.MaxInFlight >= g.MaxInFlight {
+	if !g.Closed && g.Auto == nil && p.MaxInFlight >= g.MaxInFlight {
 		c.find(Warning, "caller_unbound", gateKey(g.Name, "per_caller.max_in_flight"), "per_caller.max_in_flight %d of gate %s is not below its max_in_flight %d, and bounds nothing; write %d", p.MaxInFlight, g.Name, g.MaxInFlight, max(1, g.MaxInFlight/2))
 	}
 }

@@ -124,7 +124,7 @@ func (c *checker) waits() {
 func (c *checker) lines() {
 	const most = 4
 	for _, g := range c.Gates {
-		if !g.Closed && g.MaxWaiting > most*g.MaxInFlight {
+		if !g.Closed && g.Auto == nil && g.MaxWaiting > most*g.MaxInFlight {
 			c.find(Warning, "line_long", gateKey(g.Name, "max_waiting"), "max_waiting %d of gate %s is more than %d times max_in_flight %d: the line fills with calls that time out; leave it out for %d",
 				g.MaxWaiting, g.Name, most, g.MaxInFlight, 2*g.MaxInFlight)
 		}

@@ -102,15 +102,11 @@ func (c checkCmd) explain(s streams, cfg *config.Config) error {
 	}
 	fmt.Fprintf(s.out, "request   %s\nroute     %s\n", e.Request, orNone(e.Route))
 	for _, g := range e.Gates {
-		limit := fmt.Sprint(g.MaxInFlight)
-		if g.MaxInFlight == 0 {
-			limit = "closed"
-		}
 		of := ""
 		if g.Cluster != "" {
 			of = ", of the cluster " + g.Cluster
 		}
-		fmt.Fprintf(s.out, "gate      %s: max_in_flight %s, max_wait %v, max_waiting %d%s\n", g.Name, limit, g.MaxWait, g.MaxWaiting, of)
+		fmt.Fprintf(s.out, "gate      %s: max_in_flight %s, max_wait %v, max_waiting %d%s\n", g.Name, g.Limit(), g.MaxWait, g.MaxWaiting, of)
 	}
 	if len(e.Gates) > 0 {
 		fmt.Fprintf(s.out, "patience  %v\n", e.Patience)

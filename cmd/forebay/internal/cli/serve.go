@@ -21,7 +21,7 @@ type serveCmd struct {
 	Upstream    string `help:"The URL of what stands behind: http://127.0.0.1:8000, or unix:/run/app.sock."`
 	Listen      string `help:"The address at which requests come in. Default: 127.0.0.1:8080."`
 	Admin       string `help:"The address at which operators look. Default: 127.0.0.1:8081."`
-	MaxInFlight string `help:"How many requests run at once. A pool of 20 connections carries 12 to 16."`
+	MaxInFlight string `help:"How many requests run at once, or auto for a limit that finds itself. A pool of 20 connections carries 12 to 16."`
 	MaxWait     string `help:"How long a request waits for a slot: 100ms. Default: it is refused at once."`
 	MaxWaiting  string `help:"How many wait at most. Default: twice max-in-flight."`
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/forebay"
-	"example.com/forebay/adaptive"
 )
 
 // Config is one whole configuration, checked, with defaults filled in.
@@ -133,14 +132,14 @@ type Intake struct {
 
 // Gate is one gate: what the library takes, and what only the program knows.
 type Gate struct {
-	forebay.Config                       // MaxInFlight is 1 when Closed
-	Closed         bool                  // max_in_flight: closed
-	Pool           string                // what its calls use up; empty: not said
-	StreamsGate    string                // where streams take a slot instead; empty: as Streams says, whose Gate is nil here
-	RefusalFile    string                // that Refusal.Body comes from; empty: a built-in one
-	Auto           *adaptive.ProbeConfig // of a limit that finds itself, in scenarios; nil: it stays
-	Terms          *Terms                // of its loan from the cluster; nil: the limit is this program's own
-	Pos            Pos                   // of its name
+	forebay.Config        // MaxInFlight is 1 when Closed
+	Closed         bool   // max_in_flight: closed
+	Pool           string // what its calls use up; empty: not said
+	StreamsGate    string // where streams take a slot instead; empty: as Streams says, whose Gate is nil here
+	RefusalFile    string // that Refusal.Body comes from; empty: a built-in one
+	Auto           *Auto  // the limit finds itself, from MaxInFlight on; nil: it stays
+	Terms          *Terms // of its loan from the cluster; nil: the limit is this program's own
+	Pos            Pos    // of its name
 }
 
 // Route says which requests pass which gates.

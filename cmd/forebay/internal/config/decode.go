@@ -213,6 +213,8 @@ var mappingExamples = map[string]string{
 	"spool":                         "{memory: 64MiB, directory: /var/cache/forebay, disk: 1GiB}",
 	"gates":                         "{reports: {max_in_flight: 4}}",
 	"gates.NAME":                    "{max_in_flight: 4}",
+	"gates.NAME.max_in_flight":      "{auto: {min: 4, max: 200, deadline: 1s}}",
+	"gates.NAME.max_in_flight.auto": "{min: 4, max: 200, deadline: 1s}, or {} for the defaults",
 	"gates.NAME.per_caller":         "{max_in_flight: 2, by: address}",
 	"gates.NAME.per_caller.by":      "address, or {header: X-Company}",
 	"gates.NAME.acquire":            "headers, body, or {body: 256KiB}",

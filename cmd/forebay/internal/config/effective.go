@@ -94,8 +94,11 @@ func (l Log) yaml() string {
 
 func (g Gate) yaml() string {
 	limit := strconv.Itoa(g.MaxInFlight)
-	if g.Closed {
+	switch {
+	case g.Closed:
 		limit = "closed"
+	case g.Auto != nil:
+		limit = g.Auto.yaml()
 	}
 	parts := []string{"max_in_flight: " + limit, "max_wait: " + FormatDuration(g.MaxWait)}
 	if g.MaxWaiting > 0 {

@@ -48,7 +48,7 @@ func TestFlagMistakesComeTogether(t *testing.T) {
 		{Flags{Upstream: "http://127.0.0.1:8080", MaxInFlight: "1"}, []string{"--upstream: upstream is http://127.0.0.1:8080, where listen is"}},
 		{Flags{Upstream: "http://127.0.0.1:8000", MaxInFlight: "1", Admin: "0.0.0.0:9001"}, []string{"--admin: admin is open to strangers"}},
 		{Flags{Upstream: "http://127.0.0.1:8000", MaxInFlight: "1", Listen: ":8081"}, []string{"--admin: listen is :8081 and admin is 127.0.0.1:8081"}},
-		{Flags{Upstream: "http://127.0.0.1:8000", MaxInFlight: "auto"}, []string{"--max-in-flight: is auto: this version does not know"}},
+		{Flags{Upstream: "http://127.0.0.1:8000", MaxInFlight: "otto"}, []string{"--max-in-flight: is otto; did you mean auto?"}},
 	} {
 		_, err := FromFlags(c.flags)
 		var ps Problems

@@ -103,23 +103,30 @@ func (r *gatesReader) gate(v value, name string, at Pos) {
 func (r *gatesReader) maxInFlight(v value, g *Gate) {
 	g.MaxInFlight = 1
 	switch {
+	case v.Kind == yaml.MappingNode || v.Kind == yaml.ScalarNode && v.Value == autoWord:
+		r.auto(v, g)
 	case v.Kind == yaml.ScalarNode && v.Value == "closed":
 		g.Closed = true
-	case r.kind == scenarioFile && (v.Kind == yaml.ScalarNode && v.Value == "auto" || v.Kind == yaml.MappingNode):
-		r.auto(v, g)
-	case v.Kind == yaml.ScalarNode && v.Value == "auto", v.Kind == yaml.MappingNode:
-		r.wrongValue(v, "write a number, or closed", "is %s: this version does not know limits that move by themselves yet", describe(v.Node))
 	case v.Kind == yaml.ScalarNode && !v.quoted() && v.Value == "0":
 		r.wrongValue(v, "write closed to refuse everybody, or a number from 1", "is 0, which could mean closed or no limit")
 	case v.Kind == yaml.ScalarNode && slices.Contains([]string{"unlimited", "none", "inf", ".inf", "infinity"}, strings.ToLower(v.Value)):
 		r.wrongValue(v, "write a number, or give its routes exempt: true", "is %s, and a gate without a limit is none", v.Value)
-	case v.Kind == yaml.ScalarNode && v.Tag == "!!str" && !v.quoted() && nearest(v.Value, []string{"closed"}) != "":
-		r.wrongValue(v, "did you mean closed?", "is %s", shorten(v.Value))
+	case v.Kind == yaml.ScalarNode && v.Tag == "!!str" && !v.quoted() && limitWord(v.Value) != "":
+		r.wrongValue(v, fmt.Sprintf("did you mean %s?", limitWord(v.Value)), "is %s", shorten(v.Value))
 	default:
 		if n, ok := r.number(v, 1, maxUnits); ok {
 			g.MaxInFlight = n
 		}
 	}
+}
+
+// limitWord returns the word that was meant in place of a limit, "" if it is anybody's
+// guess.
+func limitWord(s string) string {
+	if slices.Contains(otherAutoWords, strings.ToLower(s)) {
+		return autoWord
+	}
+	return nearest(s, []string{"closed", autoWord})
 }
 
 func (r *gatesReader) maxWaiting(v value, g *Gate) {

@@ -65,6 +65,8 @@ var headings = map[string]string{
 	"request_id":                    "`request_id`: how requests are called",
 	"log":                           "`log`: what is written down",
 	"gates.NAME":                    "`gates`: what is limited",
+	"gates.NAME.max_in_flight":      "`max_in_flight: auto`: a limit that finds itself",
+	"gates.NAME.max_in_flight.auto": "`auto`: what it is told",
 	"gates.NAME.per_caller":         "`per_caller`: how much of a gate one caller may have",
 	"gates.NAME.per_caller.by":      "`by`: what callers are told apart by",
 	"gates.NAME.acquire":            "`acquire`: when a slot is asked for",

@@ -42,7 +42,7 @@ func placeOf(k Key) string {
 
 // reference is every key there is, in the order of the documentation. NAME stands
 // for a name that the operator gives, [] for any place in a list.
-var reference = slices.Concat(programKeys, gateKeys, corsKeys, refusalKeys, slotKeys, uploadKeys, spoolKeys, clusterKeys, routeKeys)
+var reference = slices.Concat(programKeys, gateKeys, autoKeys, corsKeys, refusalKeys, slotKeys, uploadKeys, spoolKeys, clusterKeys, routeKeys)
 
 var programKeys = []Key{
 	{"listen", "IP:PORT, :PORT, localhost:PORT or unix:/PATH; port 0 is any that is free", DefaultListen,
@@ -118,7 +118,7 @@ var programKeys = []Key{
 }
 
 var gateKeys = []Key{
-	{"gates.NAME.max_in_flight", "a whole number from 1 to 1048575, or closed", "required",
+	{"gates.NAME.max_in_flight", "a whole number from 1 to 1048575, auto, a mapping with the key auto, or closed", "required",
 		"no number is safe for a backend that is not known. A pool of 20 connections carries 12 to 16, four synchronous workers carry 4. 0 is refused: it could mean closed or no limit",
 		"Half: the backend idles while callers are refused. Twice: calls queue inside the backend, where nobody sees them.", "12"},
 	{"gates.NAME.max_wait", "a duration, 0 to 24h", "0: refuse at once",

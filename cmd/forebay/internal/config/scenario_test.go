@@ -19,19 +19,18 @@ import (
 // scenarioPlaces has one place for each mapping of a scenario, by how docs/scenarios.md
 // calls it.
 var scenarioPlaces = map[string]string{
-	"":                              "%s\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME":                "resources: {db: {%s}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME.contention":     "resources: {db: {contention: {%s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME.cliff":          "resources: {db: {cliff: {at: 30, power: 1.5, %s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME.changes[]":      "resources: {db: {changes: [{at: 1s, speed: 1, %s}]}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME.pauses":         "resources: {db: {pauses: {every: 5s, for: 200ms, %s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"gates.NAME.max_in_flight.auto": "gates: {g: {max_in_flight: {auto: {%s}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n",
-	"routes.NAME":                   "resources: {db: {}}\ngates: {orders: {max_in_flight: 1}, reports: {max_in_flight: 1}}\nroutes: {r: {%s}}\nclients: {c: {route: r, rate: 1}}\n",
-	"routes.NAME.work[]":            "resources: {db: {}}\nroutes: {r: {work: [{at: db, takes: 1ms, %s}]}}\nclients: {c: {route: r, rate: 1}}\n",
-	"clients.NAME":                  "routes: {orders: {}}\nclients: {c: {route: orders, rate: 1, %s}}\n",
-	"clients.NAME.bursts":           "routes: {r: {}}\nclients: {c: {route: r, rate: 1, bursts: {%s}}}\n",
-	"clients.NAME.steps[]":          "routes: {r: {}}\nclients: {c: {route: r, rate: 1, steps: [{at: 10s, times: 1, %s}]}}\n",
-	"clients.NAME.retries":          "routes: {r: {}}\nclients: {c: {route: r, rate: 1, retries: {%s}}}\n",
+	"":                          "%s\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME":            "resources: {db: {%s}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME.contention": "resources: {db: {contention: {%s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME.cliff":      "resources: {db: {cliff: {at: 30, power: 1.5, %s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME.changes[]":  "resources: {db: {changes: [{at: 1s, speed: 1, %s}]}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME.pauses":     "resources: {db: {pauses: {every: 5s, for: 200ms, %s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"routes.NAME":               "resources: {db: {}}\ngates: {orders: {max_in_flight: 1}, reports: {max_in_flight: 1}}\nroutes: {r: {%s}}\nclients: {c: {route: r, rate: 1}}\n",
+	"routes.NAME.work[]":        "resources: {db: {}}\nroutes: {r: {work: [{at: db, takes: 1ms, %s}]}}\nclients: {c: {route: r, rate: 1}}\n",
+	"clients.NAME":              "routes: {orders: {}}\nclients: {c: {route: orders, rate: 1, %s}}\n",
+	"clients.NAME.bursts":       "routes: {r: {}}\nclients: {c: {route: r, rate: 1, bursts: {%s}}}\n",
+	"clients.NAME.steps[]":      "routes: {r: {}}\nclients: {c: {route: r, rate: 1, steps: [{at: 10s, times: 1, %s}]}}\n",
+	"clients.NAME.retries":      "routes: {r: {}}\nclients: {c: {route: r, rate: 1, retries: {%s}}}\n",
 }
 
 // scenarioError returns what is said about a scenario in testdata, "" if nothing.
@@ -204,7 +203,7 @@ func TestScenarioMistakes(t *testing.T) {
 		"no such gate":    {"routes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:20: gate is g, and there is no such gate; add g to gates"},
 		"gate twice":      {"gates: {g: {max_in_flight: 1}}\nroutes: {r: {gates: [g, g]}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:2:13: r passes the gate g twice; name it once"},
 		"both":            {"gates: {g: {max_in_flight: 1}, h: {max_in_flight: 1}}\nroutes: {r: {gate: g, gates: [h]}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:2:23: gate and gates are both given; keep one of the two"},
-		"auto":            {"gates: {g: {max_in_flight: {auto: {min: 5, max: 4}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:28: max_in_flight cannot be used: max is 4; it must be from min, 5, to 1048575; let start be from min to max"},
+		"auto":            {"gates: {g: {max_in_flight: {auto: {min: 5, max: 4}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:49: max is 4, below min, which is 5; write a max of at least 5"},
 		"auto misspelt":   {"gates: {g: {max_in_flight: {auto: {deadlin: 1s}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:36: unknown key deadlin in gates.g.max_in_flight.auto; did you mean deadline?"},
 		"closed":          {"gates: {g: {max_in_flight: closed}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:9: the gate g is closed, so nothing would be seen of it; write a number for max_in_flight"},
 		"never":           {"routes: {r: {}}\nclients: {c: {route: r}}\n", "s.yaml:2:14: c does not say how often it calls; write rate: NUMBER, in calls a second, or trace: FILE"},

@@ -61,6 +61,7 @@ func (d *decoder) whole(root value) {
 	d.prefixCallers()
 	gates.checkStreams()
 	shared.check()
+	gates.checkShared()
 	routes.check(there["routes"])
 	d.checkAddresses()
 	d.checkProxyProtocol()

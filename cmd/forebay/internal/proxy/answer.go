@@ -23,6 +23,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 func (a *answer) WriteHeader(status int) {
 	if status >= 200 && a.status == 0 {
 		a.status = status
+		a.exchange.begins()
 		h := a.Header()
 		if h["Content-Type"] == nil {
 			h["Content-Type"] = nil // else net/http guesses one

@@ -26,7 +26,8 @@ type exchange struct {
 	upload  upload
 	answer  answer
 	lease   forebay.Lease        // of the gates in front; zero: none that anybody knows of
-	body    watched              // the upstream's answer
+	res     *http.Response       // the upstream's answer; nil: there is none
+	body    watched              // of it
 	spooled *spooled             // what body reads from; nil: from the upstream
 	tunnel  tunnel               // once upgraded
 	work    atomic.Pointer[work] // at the upstream; nil: nothing was sent yet
@@ -113,6 +114,7 @@ func (x *exchange) stop(cause error) {
 
 // answered sees each answer of the upstream before it is handed back.
 func (x *exchange) answered(res *http.Response) error {
+	x.res = res
 	x.headers = clock().Sub(x.started)
 	if res.StatusCode < 100 {
 		return errStatus
@@ -138,7 +140,7 @@ func (x *exchange) spool(res *http.Response) {
 		return
 	}
 	if res.Body == http.NoBody {
-		x.lease.Release() // there is nothing to wait for
+		x.lease.ReleaseAs(x.learns()) // there is nothing to wait for
 		return
 	}
 	body := res.Body
@@ -146,7 +148,7 @@ func (x *exchange) spool(res *http.Response) {
 	if x.end != nil { // net/http's transport goes by the context
 		stop = func() { x.stop(nil) }
 	}
-	x.spooled = s.newSpooled(bounds, res.Body, res.ContentLength, x.lease, stop)
+	x.spooled = s.newSpooled(bounds, res.Body, res.ContentLength, slotOf(x), stop)
 	x.body.ReadCloser = x.spooled
 }
 
@@ -174,8 +176,12 @@ func (x *exchange) finish() {
 	if x.headers == 0 {
 		x.headers = clock().Sub(x.started)
 	}
+	r := x.result()
+	if x.lease.Live() && !x.isLate { // else it is given back, or the work's
+		x.lease.ReleaseAs(r.Outcome)
+	}
 	if done := x.handler.config.Done; done != nil {
-		done(x.result())
+		done(r)
 	}
 }
 
@@ -194,6 +200,7 @@ func (x *exchange) result() Result {
 	case x.refused() != nil:
 		r.Status, r.Outcome = x.refused().Decision().Status(), forebay.OutcomeIgnored
 	case x.ended():
+		r.Outcome = forebay.OutcomeIgnored // a stream, mostly
 		if cause := context.Cause(x.request.Context()); errors.Is(cause, forebay.ErrStreamOver) {
 			r.Over = cause
 		}
@@ -205,8 +212,8 @@ func (x *exchange) result() Result {
 		r.Err, r.Outcome = x.body.err, forebay.OutcomeIgnored
 	case !x.returned:
 		r.Err, r.Outcome = errPanic, forebay.OutcomeIgnored
-	case r.Status == http.StatusTooManyRequests, r.Status == http.StatusServiceUnavailable, r.Status == http.StatusGatewayTimeout:
-		r.Outcome = forebay.OutcomeOverloaded
+	default:
+		r.Outcome = x.learns()
 	}
 	return r
 }

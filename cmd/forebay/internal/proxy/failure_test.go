@@ -156,8 +156,8 @@ func TestOutcomes(t *testing.T) {
 	})
 	g := inFront(t, up, nil)
 	for status, want := range map[int]forebay.Outcome{
-		200: forebay.OutcomeDone, 204: forebay.OutcomeDone, 304: forebay.OutcomeDone, 404: forebay.OutcomeDone, 500: forebay.OutcomeDone,
-		502: forebay.OutcomeDone, 429: forebay.OutcomeOverloaded, 503: forebay.OutcomeOverloaded, 504: forebay.OutcomeOverloaded,
+		200: forebay.OutcomeDone, 204: forebay.OutcomeDone, 304: forebay.OutcomeDone, 404: forebay.OutcomeDone, 500: forebay.OutcomeIgnored,
+		502: forebay.OutcomeIgnored, 429: forebay.OutcomeOverloaded, 503: forebay.OutcomeOverloaded, 504: forebay.OutcomeOverloaded,
 	} {
 		res, body := g.get("GET", fmt.Sprintf("/%d", status), nil)
 		r := g.result()

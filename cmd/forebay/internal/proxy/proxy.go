@@ -106,10 +106,11 @@ type Result struct {
 	// Over is why the gate's rules for streams have ended it, by forebay.ErrStreamOver. Nil:
 	// they have not.
 	Over error
-	// Outcome is what a limiter should learn: OutcomeOverloaded of the upstream's own
-	// 429 and 503, and of a timeout; OutcomeAborted when the caller left;
-	// OutcomeIgnored when the upstream could not be reached or broke off, which says
-	// nothing about how long its work takes, and when the fault was the request's.
+	// Outcome is what a limiter learns, and what the lease was given back as: of an answer
+	// of the upstream as the table in docs/operations.md has it; OutcomeOverloaded of a
+	// timeout; OutcomeAborted when the caller left; OutcomeIgnored when the upstream could
+	// not be reached or broke off, which says nothing about how long its work takes, when
+	// the fault was the request's, and of streams, which last as long as they like.
 	Outcome forebay.Outcome
 	// Upstream is the time until the headers of the answer came, or until it was
 	// clear that they would not.

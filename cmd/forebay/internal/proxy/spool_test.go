@@ -500,7 +500,7 @@ func TestSpoolHistories(t *testing.T) {
 			if random.IntN(4) == 0 {
 				end = io.ErrUnexpectedEOF
 			}
-			a := s.newSpooled(b, &pieces{want, random, end, ctx}, -1, lease, cancel)
+			a := s.newSpooled(b, &pieces{want, random, end, ctx}, -1, slot{lease, justEnded}, cancel)
 			random = rand.New(rand.NewPCG(2, seed)) // the pump has the other one
 			upTo := len(want) + 1
 			if random.IntN(4) == 0 {
@@ -545,7 +545,7 @@ func newPiped(t *testing.T, s *Spool, b *SpoolBounds) piped {
 	lease, _ := p.gate.TryAcquire(forebay.Call{})
 	from, upstream := io.Pipe()
 	p.upstream = upstream
-	p.spooled = s.newSpooled(b, from, -1, lease, func() { _ = from.Close() })
+	p.spooled = s.newSpooled(b, from, -1, slot{lease, justEnded}, func() { _ = from.Close() })
 	t.Cleanup(func() {
 		_ = p.Close()
 		if lease.Live() {
@@ -686,3 +686,6 @@ func TestSpoolDirectoryThatIsNot(t *testing.T) {
 		t.Errorf("%v", files)
 	}
 }
+
+// justEnded is what is learnt of an answer in a test of the spool alone.
+func justEnded(error) forebay.Outcome { return forebay.OutcomeDone }

@@ -25,7 +25,7 @@ type spooled struct {
 	spool  *Spool
 	bounds SpoolBounds // as they were when the answer began
 	from   io.ReadCloser
-	lease  forebay.Lease
+	slot   slot
 	cancel func()        // ends the exchange with the upstream
 	over   chan struct{} // the pump has ended; nil: it has not begun
 	file   spoolFile     // the pump's to make; others see it by way of a part in it
@@ -54,9 +54,9 @@ type part struct {
 // comes back earlier the more of an answer is taken in, but one that is larger than all
 // there is would take the disk from all others and keep its slot still: it gets memory
 // alone.
-func (s *Spool) newSpooled(b *SpoolBounds, from io.ReadCloser, length int64, lease forebay.Lease, cancel func()) *spooled {
+func (s *Spool) newSpooled(b *SpoolBounds, from io.ReadCloser, length int64, slot slot, cancel func()) *spooled {
 	a := &spooled{
-		spool: s, bounds: *b, from: from, lease: lease, cancel: cancel,
+		spool: s, bounds: *b, from: from, slot: slot, cancel: cancel,
 		memory: s.memory.Held(), disk: s.disk.Held(),
 		noDisk: b.Directory == "" || length > b.PerAnswer+b.Disk,
 	}
@@ -82,12 +82,8 @@ func (a *spooled) Read(p []byte) (int, error) {
 
 // giveBack gives the slot back: the upstream's answer has ended.
 func (a *spooled) giveBack(err error) {
-	outcome := forebay.OutcomeAborted
-	if err == io.EOF {
-		outcome = forebay.OutcomeDone
-	}
-	if a.lease.Live() {
-		a.lease.ReleaseAs(outcome)
+	if a.slot.lease.Live() {
+		a.slot.lease.ReleaseAs(a.slot.ended(err))
 	}
 }
 
@@ -151,7 +147,7 @@ func (a *spooled) keep(p []byte) bool {
 
 // keptLocked counts an answer that needs its slot for want of room.
 func (a *spooled) keptLocked() {
-	if !a.kept && a.lease.Live() {
+	if !a.kept && a.slot.lease.Live() {
 		a.kept = true
 		a.spool.kept.Add(1)
 	}

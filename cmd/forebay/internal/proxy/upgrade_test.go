@@ -61,7 +61,7 @@ func TestUpgradePassesThrough(t *testing.T) {
 	}
 	g.noMore() // it runs
 	_ = c.Close()
-	if res := g.result(); res.Status != 101 || res.Err != nil || res.Outcome != forebay.OutcomeDone || res.Bytes != int64(len(got)) {
+	if res := g.result(); res.Status != 101 || res.Err != nil || res.Outcome != forebay.OutcomeIgnored || res.Bytes != int64(len(got)) {
 		t.Errorf("result %+v", res)
 	}
 	g.noMore()
@@ -118,7 +118,7 @@ func TestUpgradeEndsWithEitherSide(t *testing.T) {
 		g.proxy.linger = 100 * time.Millisecond
 		client, _, _ := upgraded(g, wantUpgrade, "")
 		c.client(client)
-		if r := g.result(); r.Status != 101 || r.Outcome != forebay.OutcomeDone {
+		if r := g.result(); r.Status != 101 || r.Outcome != forebay.OutcomeIgnored {
 			t.Errorf("%s: result %+v", name, r)
 		}
 		g.noMore()

@@ -113,6 +113,7 @@ func (x *exchange) leave(c *leanConn, r *http.Request) bool {
 	if remain == nil {
 		return false
 	}
+	x.isLate = true
 	lease := x.lease.TimedOut()
 	c.rewind()
 	_ = c.SetReadDeadline(clock().Add(x.handler.config.StillRunning))

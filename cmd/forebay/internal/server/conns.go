@@ -151,7 +151,7 @@ func (cs *conns) max(cfg *config.Config) int {
 	if cs.files > 0 {
 		running := 0
 		for i := range cfg.Gates {
-			running += cfg.Gates[i].MaxInFlight
+			running += cfg.Gates[i].Most()
 		}
 		left := cs.files - spared
 		room = max(least, left-min(left/2, 4*running+spared))

@@ -15,7 +15,8 @@ import (
 type override struct {
 	gate  string
 	units int
-	was   int // what the configuration says
+	was   int  // what is in force without it
+	auto  bool // which then finds itself
 	since time.Time
 	until time.Time // zero: until cleared or reloaded
 	of    admin.Reason
@@ -25,8 +26,9 @@ type override struct {
 }
 
 // SetOverride puts a limit in force in place of the configured one, 0 to close the
-// gate: for d, or if d is 0 until it is cleared or the configuration is reloaded. That
-// of a gate in a cluster is in force for all programs, and ends for all.
+// gate: for d, or if d is 0 until it is cleared or the configuration is reloaded. A limit
+// that finds itself stays there meanwhile, learns nothing, and then goes on from where it
+// was. That of a gate in a cluster is in force for all programs, and ends for all.
 func (s *Server) SetOverride(gate string, n int, d time.Duration, of admin.Reason) error {
 	s.reloading.Lock() // a reload changes limits too
 	defer s.reloading.Unlock()
@@ -37,12 +39,13 @@ func (s *Server) SetOverride(gate string, n int, d time.Duration, of admin.Reaso
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	o := &override{gate: gate, units: n, was: limit(s.Config().Gate(gate)), since: now, of: of}
+	c := s.Config().Gate(gate)
+	o := &override{gate: gate, units: n, was: ownLimit(g, c), auto: c.Auto != nil, since: now, of: of}
 	if isShared(g) {
 		o.shared = g
 		err = g.SetClusterLimit(n, d)
 	} else {
-		err = g.SetLimit(n)
+		err = setByHand(g, n)
 	}
 	if err != nil {
 		return err
@@ -96,7 +99,7 @@ func (s *Server) endOverride(o *override, of admin.Reason) {
 	if o.shared == nil {
 		var g *forebay.Gate
 		if g, err = s.gate(o.gate); err == nil {
-			err = g.SetLimit(o.was)
+			err = setFree(g, o.was)
 		}
 	}
 	s.logger().Warn("limit as configured again", "gate", o.gate, "limit", o.was, "was_set_to", o.units, "why", of.Why, "by", of.By, "error", err)
@@ -119,7 +122,7 @@ func (s *Server) Overrides() []admin.Override {
 	for _, o := range s.overrides {
 		if o.shared == nil || st.overriddenTo(o.gate, o.units) {
 			all = append(all, admin.Override{
-				Gate: o.gate, MaxInFlight: o.units, Was: o.was, Since: o.since, Until: o.until, Why: o.of.Why, By: o.of.By,
+				Gate: o.gate, MaxInFlight: o.units, Was: o.was, Auto: o.auto, Since: o.since, Until: o.until, Why: o.of.Why, By: o.of.By,
 			})
 		}
 	}

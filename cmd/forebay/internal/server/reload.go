@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/config"
 )
 
@@ -126,18 +127,43 @@ func (s *Server) takeBackLocked(o *override, c *config.Gate) {
 
 // applyLocked changes a gate whose limit is this program's own.
 func (s *Server) applyLocked(old, now *state, c *config.Gate) error {
-	g, want := now.gate(c.Name), limit(c)
-	if o := s.overrides[c.Name]; o != nil {
-		o.was = want
-		want = o.units
+	g, byHand := now.gate(c.Name), s.overrides[c.Name]
+	if changed(old.cfg.Gate(c.Name), c) || s.streamsMoved(now, c) {
+		if err := s.reconfigure(now, g, c, byHand); err != nil {
+			return err
+		}
 	}
-	switch {
-	case changed(old.cfg.Gate(c.Name), c) || s.streamsMoved(now, c):
-		return g.ReconfigureAt(s.gateConfig(now, *c), want)
-	case g.Stats().Capacity != want:
+	want := ownLimit(g, c)
+	if byHand != nil {
+		byHand.was, byHand.auto = want, c.Auto != nil
+		if g.Stats().Capacity != byHand.units {
+			return setByHand(g, byHand.units)
+		}
+		return nil
+	}
+	if a := autoOf(g); a != nil && a.fix(0) == 0 && g.Stats().Capacity > 0 {
+		return nil // it goes on
+	}
+	if g.Stats().Capacity != want {
 		return g.SetLimit(want)
 	}
 	return nil
+}
+
+// reconfigure puts another configuration in force on a gate, in one step with its limit.
+func (s *Server) reconfigure(now *state, g *forebay.Gate, c *config.Gate, byHand *override) error {
+	fc, err := s.gateConfig(now, g, *c)
+	if err != nil {
+		return err
+	}
+	want, fixed := limit(c), 0
+	if byHand != nil {
+		want, fixed = byHand.units, byHand.units
+	}
+	if a, ok := fc.Limiter.(*auto); ok {
+		a.fix(fixed)
+	}
+	return g.ReconfigureAt(fc, want)
 }
 
 // applySharedLocked changes a gate whose limit is that of a cluster. What is in force
@@ -156,7 +182,7 @@ func (s *Server) applySharedLocked(old, now *state, c *config.Gate) error {
 		}
 	}
 	if changed(was, c) || s.streamsMoved(now, c) {
-		return g.ReconfigureAt(s.gateConfig(now, *c), limit(c))
+		return s.reconfigure(now, g, c, nil)
 	}
 	return nil
 }

@@ -91,7 +91,12 @@ func (s *Server) linkStreams(st *state, fresh []config.Gate) error {
 		if c.StreamsGate == "" {
 			continue
 		}
-		if err := st.gate(c.Name).ReconfigureAt(s.gateConfig(st, c), limit(&c)); err != nil {
+		g := st.gate(c.Name)
+		fc, err := s.gateConfig(st, g, c)
+		if err == nil {
+			err = g.ReconfigureAt(fc, limit(&c))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -101,7 +106,10 @@ func (s *Server) linkStreams(st *state, fresh []config.Gate) error {
 // newGate makes a gate. If it is to be closed, or everybody is refused just now, it is
 // so before anybody can come to it.
 func (s *Server) newGate(sh *shared, c config.Gate) (*forebay.Gate, error) {
-	fc := s.gateConfig(nil, c)
+	fc, err := s.gateConfig(nil, nil, c)
+	if err != nil {
+		return nil, err
+	}
 	if c.Terms != nil {
 		fc.Cluster = sh.cluster.With(*c.Terms)
 	}
@@ -120,13 +128,17 @@ func (s *Server) newGate(sh *shared, c config.Gate) (*forebay.Gate, error) {
 
 // gateConfig is what the library is given: the program always tracks, so that it can
 // say who holds what. The gate that streams move to is that of the state; nil: there is
-// none yet.
-func (s *Server) gateConfig(st *state, c config.Gate) forebay.Config {
+// none yet. Of g, nil while it is being made, the limiter goes on.
+func (s *Server) gateConfig(st *state, g *forebay.Gate, c config.Gate) (forebay.Config, error) {
 	fc := c.Config
+	var err error
+	if fc.Limiter, err = s.limiterFor(g, c); err != nil {
+		return fc, err
+	}
 	fc.Streams.Gate = st.gate(c.StreamsGate)
 	fc.Track, fc.Intake = true, s.intake
 	fc.Observers = []forebay.Observer{s.log.Observer(), s.metrics.Gates, s.book}
-	return fc
+	return fc, nil
 }
 
 func (st *state) gate(name string) *forebay.Gate {
@@ -163,7 +175,7 @@ func (st *state) sameProxy(cfg *config.Config) *proxy.Handler {
 func proxyConfig(cfg *config.Config) proxy.Config {
 	idle := 0
 	for _, g := range cfg.Gates {
-		idle += g.MaxInFlight
+		idle += g.Most()
 	}
 	return proxy.Config{
 		Upstream: cfg.Upstream, Transport: cfg.Transport, ResponseTimeout: cfg.Timeouts.UpstreamResponse, WriteTimeout: cfg.Timeouts.Write,
@@ -247,7 +259,7 @@ func changed(old, now *config.Gate) bool {
 	if old == nil || old.Closed != now.Closed {
 		return true
 	}
-	return !reflect.DeepEqual(old.Config, now.Config)
+	return !reflect.DeepEqual(old.Config, now.Config) || !reflect.DeepEqual(old.Auto, now.Auto)
 }
 
 // limit is what a gate's configuration puts in force.
