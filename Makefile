@@ -5,6 +5,7 @@ GO          ?= go
 DEMO        ?= --once --for 6s
 BENCH_GATE  ?= $(GO) run . gate
 BENCH_CLUSTER ?= $(GO) run . cluster --strict
+BENCH_CONTROL ?= $(GO) run ./control --strict
 BENCH_PROXY ?= $(GO) run . proxy --strict
 FUZZTIME    ?= 60s
 SMOKETIME   ?= 3s
@@ -143,6 +144,14 @@ bench-cluster: ## Compare clustered gates with their rivals on a real Redis; fai
 bench-proxy: ## Compare the program with nginx, HAProxy and Caddy; fail if a target is missed (BENCH_PROXY="go run . proxy --strict")
 	@scripts/servers bench
 	cd bench && $(BENCH_PROXY)
+
+.PHONY: bench-control
+bench-control: ## Compare limits that find themselves, in simulated time; fail if a pass line is missed (BENCH_CONTROL="go run ./control --strict")
+	cd bench && $(BENCH_CONTROL)
+
+.PHONY: control-short
+control-short: ## The same in short, in simulated time, so that no machine is too slow for it
+	cd bench && $(GO) run ./control --short --strict
 
 .PHONY: soak
 soak: ## Put the program under wrk, h2load and slow clients for a minute each; fail if anything is left behind

@@ -29,6 +29,7 @@ type call struct {
 	waits      *gate // in whose line it stands
 	until      time.Time
 	noWait     bool
+	admitted   bool // by a foreign gate, in whose line it stood
 	waited     time.Duration
 }
 
@@ -116,7 +117,11 @@ func (s *sim) finish(c *call, o admit.Outcome) {
 // gone is told that a caller has left without an answer. If its work runs it runs on for
 // nobody, unless somebody cancels it; the caller may come again meanwhile.
 func (s *sim) gone(c *call) {
-	if g := c.waits; g != nil {
+	if g := c.waits; g != nil && g.foreign != nil {
+		g.foreign.Leave(c.number)
+		g.answered()
+		return
+	} else if g != nil {
 		g.touch()
 		g.machine.Leave(s.time(s.now), &c.waiter, admit.Canceled)
 		g.settle() // says to c that it is canceled

@@ -32,7 +32,8 @@ func (sc *Scenario) validate() error {
 	}
 	for _, g := range sc.Gates {
 		once("gate", g.Name)
-		wrong(g.Config.Limit < 1, "gate %q has Limit %d; it must be at least 1", g.Name, g.Config.Limit)
+		wrong(g.Foreign != nil && (len(sc.Gates) > 1 || sc.Instances > 1), "gate %q is foreign, and not alone", g.Name)
+		wrong(g.Config.Limit < 1 && g.Foreign == nil, "gate %q has Limit %d; it must be at least 1", g.Name, g.Config.Limit)
 		wrong(g.Config.Ledger, "gate %q has slots from a ledger, which is not simulated", g.Name)
 	}
 	for _, r := range sc.Routes {

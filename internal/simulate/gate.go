@@ -11,11 +11,14 @@ type gate struct {
 	Gate
 	sim     *sim
 	machine *admit.Machine
+	foreign Foreign // decides before the machine, which then lets everybody in; nil: none
 	due     *event
 	offered uint64 // calls that were put to the machine, chains' later links included
 	since   instant
 	area    struct{ inFlight, waiting, limit float64 } // × seconds
 	tally   gateTally
+
+	foreigners foreignLine
 }
 
 func newGate(s *sim, g Gate, instance int) *gate {
@@ -23,6 +26,10 @@ func newGate(s *sim, g Gate, instance int) *gate {
 	m.Config.Limiter = nil
 	if g.Limiter != nil {
 		m.Config.Limiter = g.Limiter(instance)
+	}
+	if g.Foreign != nil {
+		m.foreign, m.foreigners, s.foreign = g.Foreign(instance), foreignLine{}, m
+		m.Config = admit.Config{Limit: 1<<20 - 1}
 	}
 	m.machine = admit.New(s.time(0), m.Config)
 	m.due = s.agenda.add(m.expire)
@@ -33,6 +40,9 @@ func newGate(s *sim, g Gate, instance int) *gate {
 func (g *gate) touch() {
 	if passed := time.Duration(g.sim.now - g.since).Seconds(); passed > 0 {
 		v := g.machine.Gauge()
+		if g.foreign != nil {
+			v.Limit, v.Waiting = int32(g.foreign.Limit()), int32(len(g.foreigners))
+		}
 		g.area.inFlight += float64(v.InFlight) * passed
 		g.area.waiting += float64(v.Waiting) * passed
 		g.area.limit += float64(v.Limit) * passed
@@ -51,9 +61,16 @@ func (g *gate) expire() {
 	g.settle()
 }
 
-// ask puts a call to the machine, which may put it in line. A call that is granted has
+// ask puts a call to the gate, which may put it in line. A call that is granted has
 // passed; one that is not is told so.
 func (g *gate) ask(c *call) (passed bool) {
+	if g.foreign != nil && !c.admitted {
+		return g.askForeign(c)
+	}
+	return g.askMachine(c)
+}
+
+func (g *gate) askMachine(c *call) (passed bool) {
 	g.touch()
 	now := g.sim.time(g.sim.now)
 	a := admit.Arrival{Cost: c.route.cost, Until: c.until, NoWait: c.noWait, Link: len(c.route.Gates) > 1}
@@ -107,11 +124,15 @@ func (g *gate) release(c *call, p pass, o admit.Outcome) {
 	end := admit.End{Caller: p.caller, Held: time.Duration(g.sim.now - p.since), Outcome: o}
 	g.machine.Release(g.sim.time(g.sim.now), c.route.cost, end)
 	g.settle()
+	if g.foreign != nil {
+		g.foreign.Release(c.number, c.left)
+		g.answered()
+	}
 }
 
 // arrive puts an attempt to the gates of its route.
 func (s *sim) arrive(c *call) {
-	c.waited = 0
+	c.waited, c.admitted = 0, false
 	c.until, c.noWait = time.Time{}, false
 	if len(c.route.Gates) > 1 {
 		c.until, c.noWait = s.patience(c)

@@ -16,6 +16,7 @@ type sim struct {
 	instances []instance
 	resources map[string]*resource
 	inOrder   []*resource
+	foreign   *gate // the one that is; nil: none
 	routes    map[string]*route
 	crowds    []*crowd
 	dice      *rand.Rand // of Retry-After
@@ -107,6 +108,9 @@ func newSim(sc *Scenario) *sim {
 func (s *sim) until(end instant) {
 	for {
 		e := s.agenda.events.first()
+		if s.waitForeign(instant(min(e.key, float64(end)))) {
+			continue // it may have changed what comes next
+		}
 		if e.key > float64(end) {
 			break
 		}

@@ -25,6 +25,7 @@ type Gate struct {
 	Name    string
 	Config  admit.Config                     // Limit is required; Limiter and Ledger are not read
 	Limiter func(instance int) admit.Limiter // makes the limiter of each instance, from 0; nil: the limit stays
+	Foreign func(instance int) Foreign       // makes the gate that decides instead; nil: none
 	RetryLo int                              // seconds, of Retry-After; 0: 1
 	RetryHi int                              // 0: 30
 }
