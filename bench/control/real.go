@@ -67,10 +67,10 @@ func whole(name string, of func(b backend, seed uint64) module) contender {
 // ours is a gate as a program has it.
 func ours(_ backend, seed uint64) module {
 	probe := must(adaptive.NewProbe(adaptive.ProbeConfig{Deadline: deadline, Max: most, Seed: seed}))
-	seen := &watched{Limiter: probe, limit: before}
+	seen := &watched{Limiter: probe}
 	g := must(forebay.New(forebay.Config{Name: "gate", MaxInFlight: before, MaxWait: patience, Limiter: seen}))
 	return module{
-		limit: func() int { return seen.limit }, waits: true,
+		limit: func() int { return int(seen.limit.Load()) }, waits: true,
 		acquire: func(ctx context.Context) (func(bool), bool) {
 			l, err := g.Acquire(ctx, forebay.Call{})
 			return func(bool) { l.Release() }, err == nil
@@ -81,13 +81,14 @@ func ours(_ backend, seed uint64) module {
 // watched is a limiter of which the limit can be seen without asking the gate.
 type watched struct {
 	forebay.Limiter
-	limit int
+	limit atomic.Int64
 }
 
 // Observe implements [forebay.Limiter].
 func (w *watched) Observe(o *forebay.Observation) int {
-	w.limit = w.Limiter.Observe(o)
-	return w.limit
+	n := w.Limiter.Observe(o)
+	w.limit.Store(int64(n))
+	return n
 }
 
 func permit(p adaptivelimiter.Permit) func(bool) { return func(bool) { p.Record() } }
