@@ -147,6 +147,13 @@ func (gs *Groups) Lookup(r *http.Request) Passage {
 	return Passage{Route: route, Gates: slices.Clone(gates)}
 }
 
+// Route returns the route that Lookup finds, without the gates.
+func (gs *Groups) Route(r *http.Request) string {
+	var room [maxGates]*Gate
+	route, _ := gs.lookup(r, room[:0])
+	return route
+}
+
 const (
 	maxReadings = 16 // of one path, before match allocates
 	maxGates    = 8  // of one request, before a chain allocates

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -172,10 +173,10 @@ func newBody(contentType, template string) body {
 	return b
 }
 
-// fill returns the body of one refusal. retry is 0 where waiting does not help.
-func (b *body) fill(id string, retry int) []byte {
+// fill appends the body of one refusal. retry is 0 where waiting does not help.
+func (b *body) fill(buf []byte, id string, retry int) []byte {
 	const digits = 8 // of the longest Retry-After
-	buf := make([]byte, 0, b.size+len(b.parts)*max(len(id), digits))
+	buf = slices.Grow(buf, b.size+len(b.parts)*max(len(id), digits))
 	for i := range b.parts {
 		buf = append(buf, b.parts[i].text...)
 		switch b.parts[i].open {
@@ -226,7 +227,7 @@ func (f *Refusal) validateBody() (errs []error) {
 	if media == "application/json" || strings.HasSuffix(media, "+json") {
 		for _, d := range [...]Decision{RejectedBusy, RejectedTooLarge} {
 			p := newPage("gate", d, &Config{Refusal: *f})
-			if text := p.json.fill("id", 1); !json.Valid(text) {
+			if text := p.json.fill(nil, "id", 1); !json.Valid(text) {
 				wrong("Body gives no valid JSON, but %.200s; mend it, or say what it is in ContentType", text)
 				return errs
 			}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -147,7 +148,7 @@ var (
 func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string) {
 	g, d := e.gate, e.decision
 	s := g.settings.Load()
-	if d != RejectedCaller {
+	if s.plain && d != RejectedCaller { // else it was noted as the gate decided
 		g.noticed.refusedAt(clock())
 	}
 	if id == "" {
@@ -161,7 +162,7 @@ func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string)
 		h[line.name] = line.values
 	}
 	h["Cache-Control"] = headerNoStore
-	h[requestIDHeader] = []string{id}
+	h[requestIDHeader] = idLines(r, id)
 	retry := 0
 	if d != RejectedTooLarge {
 		retry = g.retryAfter(s)
@@ -180,5 +181,19 @@ func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string)
 	}
 	b := p.bodyFor(r)
 	h["Content-Type"] = b.contentType
-	s.intake().Answer(w, r, p.status, b.fill(id, retry))
+	buf := refusalBodies.Get().(*[]byte)
+	*buf = b.fill((*buf)[:0], id, retry)
+	s.intake().Answer(w, r, p.status, *buf)
+	refusalBodies.Put(buf)
+}
+
+// refusalBodies are those that were written.
+var refusalBodies = sync.Pool{New: func() any { return new([]byte) }}
+
+// idLines returns the header with the request's id: the request's own, where it says so.
+func idLines(r *http.Request, id string) []string {
+	if own := r.Header[requestIDHeader]; len(own) > 0 && own[0] == id {
+		return own[:1:1]
+	}
+	return []string{id}
 }

@@ -27,8 +27,8 @@ func CallOf(w http.ResponseWriter, r *http.Request) Call {
 // a new random one.
 func requestID(w http.ResponseWriter, r *http.Request) string {
 	for _, h := range [...]http.Header{w.Header(), r.Header} {
-		if id := h.Get(requestIDHeader); harmlessID(id) {
-			return id
+		if ids := h[requestIDHeader]; len(ids) > 0 && harmlessID(ids[0]) {
+			return ids[0]
 		}
 	}
 	const digits = "0123456789abcdef"
@@ -47,10 +47,21 @@ func harmlessID(id string) bool {
 	if len(id) == 0 || len(id) > maxRequestID {
 		return false
 	}
-	return !strings.ContainsFunc(id, func(r rune) bool {
-		return !isAlphanumeric(r) && !strings.ContainsRune("-_.:/+=@", r)
-	})
+	for i := range len(id) {
+		if !harmlessBytes[id[i]] {
+			return false
+		}
+	}
+	return true
 }
+
+// harmlessBytes is a table because every request is looked at.
+var harmlessBytes = func() (harmless [256]bool) {
+	for c := range harmless {
+		harmless[c] = isAlphanumeric(rune(c)) || strings.ContainsRune("-_.:/+=@", rune(c))
+	}
+	return harmless
+}()
 
 // remoteIP returns the address of the peer without its port and zone.
 func remoteIP(r *http.Request) string {
