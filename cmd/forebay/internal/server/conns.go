@@ -1,7 +1,6 @@
 package server
 
 import (
-	"container/list"
 	"errors"
 	"io"
 	"net"
@@ -32,8 +31,8 @@ type conns struct {
 	mu      sync.Mutex // guards what follows
 	open    int
 	from    map[netip.Prefix]int // of addresses that are counted
-	silent  list.List            // of *conn on which no request has come yet, the oldest first
-	idle    list.List            // of *conn that wait for the next one
+	silent  connQueue            // on which no request has come yet, the oldest first
+	idle    connQueue            // that wait for the next one
 	lingers int                  // that were turned away and are still being read
 	evicted uint64
 	refused [2]uint64 // by why
@@ -53,12 +52,13 @@ type conn struct {
 	patience time.Duration
 
 	// Guarded by conns.mu.
-	in     *list.List // silent or idle; nil: busy, or closed
-	at     *list.Element
-	closed bool
+	in             *connQueue // silent or idle; nil: busy, or closed
+	before, behind *conn      // in there
+	closed         bool
 
 	mu    sync.Mutex // guards what follows
 	until time.Time  // somebody else's deadline for writing; zero: none
+	ours  time.Time  // the one in force, if it is not somebody else's; zero: none
 }
 
 func newConns(s *Server) *conns {
@@ -180,9 +180,8 @@ func addressOf(a net.Addr, ipv6Prefix int) netip.Prefix {
 // loserLocked takes out whoever has to go for a newcomer; nil if all are busy. It is
 // closed without the lock.
 func (cs *conns) loserLocked() *conn {
-	for _, l := range []*list.List{&cs.silent, &cs.idle} {
-		if e := l.Front(); e != nil {
-			c := e.Value.(*conn)
+	for _, q := range [...]*connQueue{&cs.silent, &cs.idle} {
+		if c := q.first; c != nil {
 			c.moveLocked(nil)
 			cs.goneLocked(c)
 			cs.evicted++
@@ -273,14 +272,13 @@ func countedOf(c net.Conn) *conn {
 	}
 }
 
-// moveLocked puts a connection at the end of a list, or into none.
-func (c *conn) moveLocked(to *list.List) {
+// moveLocked puts a connection at the end of a line, or into none.
+func (c *conn) moveLocked(to *connQueue) {
 	if c.in != nil {
-		c.in.Remove(c.at)
+		c.in.remove(c)
 	}
-	c.in, c.at = to, nil
 	if to != nil {
-		c.at = to.PushBack(c)
+		to.push(c)
 	}
 }
 
@@ -368,14 +366,20 @@ func socketOf(r io.Reader) syscall.RawConn {
 	return raw
 }
 
-// renewDeadline gives the client its time for the next piece.
+// renewDeadline gives the client its time for the next piece, and up to a quarter more:
+// to set a deadline costs more than to see that the last one will do.
 func (c *conn) renewDeadline() {
-	if c.patience > 0 {
-		c.mu.Lock()
-		if c.until.IsZero() {
-			_ = c.Conn.SetWriteDeadline(time.Now().Add(c.patience))
-		}
-		c.mu.Unlock()
+	if c.patience <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.until.IsZero() {
+		return
+	}
+	if now := time.Now(); c.ours.Sub(now) < c.patience {
+		c.ours = now.Add(c.patience + c.patience/4)
+		_ = c.Conn.SetWriteDeadline(c.ours)
 	}
 }
 
@@ -383,7 +387,10 @@ func (c *conn) renewDeadline() {
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.until = t
+	if t.IsZero() && c.until.IsZero() {
+		return nil // there is none but ours
+	}
+	c.until, c.ours = t, time.Time{}
 	return c.Conn.SetWriteDeadline(t)
 }
 
@@ -391,7 +398,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 func (c *conn) SetDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.until = t
+	c.until, c.ours = t, time.Time{}
 	return c.Conn.SetDeadline(t)
 }
 

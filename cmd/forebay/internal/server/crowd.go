@@ -54,6 +54,9 @@ type fresh struct {
 
 // note is told of every change of a connection's state.
 func (f *fresh) note(c net.Conn, state http.ConnState) {
+	if state == http.StateIdle {
+		return // it was active before
+	}
 	if state != http.StateNew {
 		f.conns.Delete(c)
 		return

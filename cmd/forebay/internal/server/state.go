@@ -192,15 +192,14 @@ func (s *Server) handler(st *state) http.Handler {
 	answers := st.answers(s)
 	inner := st.groups.HandlerFunc(func(w http.ResponseWriter, r *http.Request, lease forebay.Lease) {
 		if len(answers) > 0 {
-			if h := answers[st.groups.Lookup(r).Route]; h != nil {
+			if h := answers[st.groups.Route(r)]; h != nil {
 				h.ServeHTTP(w, r)
 				return
 			}
 		}
 		st.proxy.Serve(w, r, lease)
 	})
-	route := func(r *http.Request) string { return st.groups.Lookup(r).Route }
-	return st.proxy.Identify(s.metrics.Requests.Wrap(inner, route))
+	return st.proxy.Identify(s.metrics.Requests.Wrap(inner, st.groups.Route))
 }
 
 // answers are the routes that the program answers itself: with its health, as /health

@@ -80,8 +80,15 @@ func knownStatus(status int) string {
 	if status < 100 || status > 599 {
 		return "_OTHER"
 	}
-	return strconv.Itoa(status)
+	return statuses[status-100]
 }
+
+var statuses = func() (texts [500]string) {
+	for i := range texts {
+		texts[i] = strconv.Itoa(100 + i)
+	}
+	return texts
+}()
 
 // statusRecorder notes which status was sent. It passes everything else on: a
 // [http.ResponseController] reaches the server's writer through it, and flushing and
