@@ -149,7 +149,7 @@ func TestIdleTimeBehindAReloadIsNotFullTime(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		must(g.Reconfigure(c))
 		g.lock()
-		ahead, known := g.machine.Ahead()
+		ahead, known := g.machine.Ahead(nil)
 		g.unlock()
 		if !known || ahead > 20*time.Millisecond {
 			t.Errorf("the next would wait %v (known: %v), want about 10 ms", ahead, known)

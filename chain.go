@@ -80,8 +80,7 @@ func acquireAll(ctx context.Context, gates []*Gate, call Call, in *inbound) (Lea
 	if len(gates) == 1 {
 		return gates[0].acquire(ctx, call, in)
 	}
-	cost := call.cost()
-	a := admit.Arrival{Cost: cost, Link: true}
+	a := admit.Arrival{Claim: admit.Claim{Cost: call.cost()}, Link: true}
 	a.Until, a.NoWait = chainPatience(gates)
 	var waited time.Duration
 	var first answer
@@ -141,10 +140,10 @@ func unwind(links []Lease) {
 		if !sl.seize(links[i].word) {
 			continue
 		}
-		g, cost, caller := sl.gate, sl.holder.cost, sl.holder.caller
+		g, claim := sl.gate, sl.holder.claim
 		g.lock()
 		g.slots.closeLocked(sl, with(links[i].word, slotBusy))
-		g.machine.Unwind(now, cost, caller)
+		g.machine.Unwind(now, claim)
 		g.unlock()
 	}
 }

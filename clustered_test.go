@@ -170,7 +170,7 @@ func TestChainAsks(t *testing.T) {
 func joined(g *Gate, ctx context.Context) *waiting {
 	w := &waiting{woken: make(chan struct{}, 1), gone: ctx.Done()}
 	w.Owner = w
-	now, a := clock(), admit.Arrival{Cost: 1}
+	now, a := clock(), admit.Arrival{Claim: admit.Claim{Cost: 1}}
 	g.lock()
 	g.machine.Arrive(now, a)
 	g.machine.Join(now, a, &w.Waiter)

@@ -34,12 +34,13 @@ type Config struct {
 	// stay below every timeout in front.
 	MaxWait time.Duration
 
-	// MaxWaiting bounds the calls in line, up to 1,048,575. 0 with a MaxWait means
-	// twice the limit in force: half of that refuses ordinary bursts, double fills
-	// the line with calls that time out. With 0 a call that has hardly a chance to
-	// be served within its patience is refused on arrival as well; a number given
-	// is a promise, and then only length and patience refuse. Without MaxWait it
-	// must be 0.
+	// MaxWaiting bounds the calls in line, up to 1,048,575. 0 with a MaxWait means as many
+	// as leave within that, measured while the gate is full, and at least twice the limit in
+	// force: half of that refuses ordinary bursts, double fills the line with calls that
+	// time out. With 0 a call that has hardly a chance to be served within its patience is
+	// refused on arrival as well, and a line that does not end is kept as short as the work
+	// behind needs it: at twice the load about ten calls, at ten times four. A number given
+	// is a promise, and then only length and patience refuse. Without MaxWait it must be 0.
 	MaxWaiting int
 
 	// Limiter moves the limit while the gate runs; each gate needs one of its own.
@@ -96,6 +97,12 @@ type Config struct {
 
 	// PerCaller bounds how much of the gate one caller may have. The zero value: all of it.
 	PerCaller PerCaller
+
+	// Lanes are the business processes that share the gate, at most 15, of different names:
+	// who goes first, what is kept for whom, and what everybody gets in the end. A call
+	// comes in by the one that [Call.Lane] or [Route] says. Nil: all calls are equal, first
+	// in, first out. A gate with lanes takes its lock for every call.
+	Lanes []Lane
 
 	// Hold says until when a request behind a handler keeps its slot. The zero value is
 	// until the handler returns. With it, or with Streams, a handler's writer is wrapped.
@@ -159,7 +166,7 @@ func (c *Config) validate() error {
 	for i, o := range c.Observers {
 		wrong(o == nil, "Observers[%d] is nil; leave it out", i)
 	}
-	return errors.Join(slices.Concat(errs, c.Refusal.validate(), c.PerCaller.validate(), c.Streams.validate(), c.Upload.validate())...)
+	return errors.Join(slices.Concat(errs, c.Refusal.validate(), c.PerCaller.validate(), c.Streams.validate(), c.Upload.validate(), c.validateLanes())...)
 }
 
 func validName(s string) bool {
@@ -192,14 +199,14 @@ func newSettings(g *Gate, c Config) *settings {
 	s.Observers = slices.Clone(c.Observers)
 	s.track = c.Track || c.MaxHold > 0 || c.Limiter != nil
 	isSeen := s.track || len(c.Observers) > 0 // observers are told whose lease ends
-	s.keep = isSeen || c.PerCaller.MaxInFlight > 0
+	s.keep = isSeen || c.PerCaller.tells() || len(c.Lanes) > 0
 	s.wants = s.want(isSeen)
 	s.plain = !s.keep && c.Script == nil
 	// An observer is told figures of one instant, and a watchdog's timer must not
 	// outlive the last lease: both need the lock.
 	s.lends = len(c.Observers) == 0 && c.MaxHold == 0
 	s.refusalLines = c.Refusal.lines()
-	for d := RejectedBusy; d <= RejectedStore; d++ {
+	for d := RejectedBusy; d <= RejectedShed; d++ {
 		s.rejected[d] = newRejectedError(g, d)
 		s.pages[d] = newPage(g.name, d, &s.Config)
 	}
@@ -211,6 +218,10 @@ func (s *settings) machine(panics *atomic.Uint64) admit.Config {
 		Limit: s.MaxInFlight, MaxWait: s.MaxWait, MaxWaiting: s.MaxWaiting, Measure: s.track,
 		Ledger:    s.Cluster != nil,
 		PerCaller: s.PerCaller.MaxInFlight, MaxCallers: s.PerCaller.MaxCallers,
+	}
+	c.Fair = s.PerCaller.Fair
+	for _, l := range s.Lanes {
+		c.Lanes = append(c.Lanes, admit.LaneConfig(l))
 	}
 	if c.MaxCallers == 0 {
 		c.MaxCallers = defaultMaxCallers

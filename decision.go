@@ -22,6 +22,7 @@ const (
 	RejectedTooLarge          // its cost is above the configured maximum: waiting cannot cure that
 	RejectedDraining          // the gate is draining
 	RejectedStore             // the cluster's store is away, or did not answer in time
+	RejectedShed              // gave up its place in line for a call of a higher lane
 	Canceled                  // the caller left before it could run
 	decisions                 // how many there are
 )
@@ -29,7 +30,7 @@ const (
 var decisionNames = [decisions]string{
 	"undecided", "accepted", "exempt", "rejected_busy", "rejected_timeout",
 	"rejected_deadline", "rejected_caller", "rejected_too_large", "rejected_draining", "rejected_store",
-	"canceled",
+	"rejected_shed", "canceled",
 }
 
 // String returns the word that logs, metrics and refusals use: "rejected_busy".
@@ -41,7 +42,7 @@ func (d Decision) String() string {
 }
 
 // Refused reports whether d turned a caller away who was still there.
-func (d Decision) Refused() bool { return d >= RejectedBusy && d <= RejectedStore }
+func (d Decision) Refused() bool { return d >= RejectedBusy && d <= RejectedShed }
 
 // Status returns the HTTP status of the answer that d gives by itself: 200 when
 // the call runs, 503 for a refusal that waiting cures, 429 if it is the caller who has
@@ -76,4 +77,5 @@ var verdictDecisions = [admit.Verdicts]Decision{
 	admit.Draining: RejectedDraining,
 	admit.Canceled: Canceled,
 	admit.Store:    RejectedStore,
+	admit.Shed:     RejectedShed,
 }

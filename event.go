@@ -14,6 +14,7 @@ type Event struct {
 	Route     string        // the pattern of the route, or what [Call.Route] said
 	RequestID string        // empty when the call had none
 	RemoteIP  string        // as the call gave it
+	Lane      string        // one of [Config.Lanes], or empty
 	Decision  Decision      // of [EventDecided]
 	Outcome   Outcome       // of [EventReleased]
 	Cost      int           // units of the call; 0 for a request that passed no gate

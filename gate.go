@@ -35,6 +35,7 @@ type Gate struct {
 	cluster *clustered // nil: this process alone
 
 	mu      sync.Mutex     // guards what follows
+	missed  uint64         // of the refusals without the lock, those that the machine knows of
 	alarm   alarm          // for the line
 	watch   alarm          // for overdue leases
 	machine *admit.Machine // the truth, unless its room is lent
@@ -62,7 +63,17 @@ type Call struct {
 	// that is higher, is refused as too large; below 0 it panics: clamp what you
 	// compute from a request.
 	Cost int
+	// Lane names one of [Config.Lanes]; of a chain, of every gate that has it. Empty, or a
+	// name that the gate does not know: the call has none, and goes after all that have.
+	// Take it from your own code or routes, never from what a request says.
+	Lane string
+	// Again says that the call was refused before. While others wait it comes in one rank
+	// lower, so that calls that come first are not pushed out by those that come again.
+	Again bool
 }
+
+// oneUnit is what an ordinary call takes.
+var oneUnit = admit.Claim{Cost: 1}
 
 func (c *Call) cost() int {
 	if c.Cost < 0 {
@@ -129,7 +140,7 @@ func (g *Gate) acquire(ctx context.Context, call Call, in *inbound) (Lease, erro
 	if v := g.refusesNow(s, &call); v != admit.Queued {
 		return Lease{}, s.rejected[verdictDecisions[v]]
 	}
-	return g.acquireSlow(ctx, s, &call, admit.Arrival{Cost: call.cost()}, in)
+	return g.acquireSlow(ctx, s, &call, admit.Arrival{Claim: admit.Claim{Cost: call.cost()}}, in)
 }
 
 // TryAcquire returns a lease if the call can run at once, past nobody in line. Where
@@ -144,7 +155,7 @@ func (g *Gate) TryAcquire(call Call) (Lease, bool) {
 	if g.refusesNow(s, &call) != admit.Queued {
 		return Lease{}, false
 	}
-	l, err := g.acquireSlow(context.Background(), s, &call, admit.Arrival{Cost: call.cost(), NoWait: true}, nil)
+	l, err := g.acquireSlow(context.Background(), s, &call, admit.Arrival{Claim: admit.Claim{Cost: call.cost()}, NoWait: true}, nil)
 	return l, err == nil
 }
 
@@ -176,7 +187,7 @@ func (g *Gate) claimed(s *settings, call *Call, sl *slot, word uint64) Lease {
 		return Lease{}
 	}
 	if s.keep {
-		return Lease{sl, word}.keep(s, holder{call: *call, cost: 1})
+		return Lease{sl, word}.keep(s, holder{call: *call, claim: oneUnit})
 	}
 	return Lease{sl, word}
 }
@@ -197,12 +208,12 @@ func (g *Gate) confirm(sl *slot, word uint64) bool {
 			return true
 		}
 		g.slots.closeLocked(sl, word)
-		g.machine.Retract(now, 1, nil)
+		g.machine.Retract(now, oneUnit)
 		return false
 	}
 	sl.seen = generationOf(word)
 	g.slots.closeLocked(sl, word)
-	g.machine.Release(now, 1, admit.End{})
+	g.machine.Release(now, oneUnit, admit.End{})
 	return false
 }
 
@@ -223,6 +234,10 @@ func (g *Gate) lock() {
 	g.mu.Lock()
 	if loan, ok := g.slots.collectLocked(); ok {
 		g.machine.Collect(loan)
+	}
+	if n := g.refused[admit.Busy].Load(); n != g.missed {
+		g.machine.Missed(n - g.missed)
+		g.missed = n
 	}
 }
 
@@ -294,6 +309,7 @@ func (g *Gate) emitDecision(s *settings, call *Call, d Decision, waited time.Dur
 	g.emit(s, Event{
 		Kind: EventDecided, Decision: d, Waited: waited,
 		Route: call.Route, RequestID: call.RequestID, RemoteIP: call.RemoteIP, Cost: call.cost(),
+		Lane:     s.laneOf(call),
 		InFlight: int(at.InFlight), Waiting: int(at.Waiting), Limit: int(at.Limit),
 	})
 }

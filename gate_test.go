@@ -49,7 +49,7 @@ func state(t testing.TB, g *Gate) string {
 		{"waiting", uint64(st.Waiting)}, {"accepted", st.Accepted}, {"busy", st.RejectedBusy},
 		{"timeout", st.RejectedTimeout}, {"deadline", st.RejectedDeadline}, {"large", st.RejectedTooLarge},
 		{"draining", st.RejectedDraining}, {"canceled", st.Canceled}, {"stale", st.StaleReleases},
-		{"store", st.RejectedStore}, {"capped", st.RejectedCaller}, {"callers", uint64(st.Callers)}, {"beyond", st.CallersBeyond},
+		{"store", st.RejectedStore}, {"shed", st.RejectedShed}, {"capped", st.RejectedCaller}, {"callers", uint64(st.Callers)}, {"beyond", st.CallersBeyond},
 	} {
 		if f.n > 0 {
 			words = append(words, fmt.Sprint(f.name, " ", f.n))

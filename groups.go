@@ -20,6 +20,9 @@ type Route struct {
 	// Exempt lets the requests pass without a slot: health checks, metrics. A
 	// route has gates or is exempt.
 	Exempt bool
+	// Lane is that of the requests at each gate that has it; see [Config.Lanes]. A request
+	// that other readings of its path bring to routes of other lanes has none.
+	Lane string
 }
 
 // GroupsConfig is what [NewGroups] takes.
@@ -55,7 +58,7 @@ func NewGroups(c GroupsConfig) (*Groups, error) {
 	var errs []error
 	for i, r := range c.Routes {
 		patterns[i] = r.Match
-		gs.routes[i] = Route{Match: r.Match, Gates: slices.Clone(r.Gates), Exempt: r.Exempt}
+		gs.routes[i] = Route{Match: r.Match, Gates: slices.Clone(r.Gates), Exempt: r.Exempt, Lane: r.Lane}
 		errs = append(errs, checkRoute(i, r))
 	}
 	for i, o := range c.Observers {
@@ -80,8 +83,12 @@ func checkRoute(i int, r Route) error {
 		return wrong("it is exempt and has gates; drop one of the two")
 	case !r.Exempt && len(r.Gates) == 0:
 		return wrong("it has no gate; give it one, or set Exempt")
+	case r.Exempt && r.Lane != "":
+		return wrong("it is exempt and has a lane; drop one of the two")
 	case r.Exempt:
 		return nil
+	case r.Lane != "" && !slices.ContainsFunc(r.Gates, func(g *Gate) bool { return g != nil && g.hasLane(r.Lane) }):
+		return wrong(fmt.Sprintf("none of its gates has the lane %q; add it to Config.Lanes of one", r.Lane))
 	}
 	if _, err := NewChain(r.Gates...); err != nil {
 		return wrong(strings.ReplaceAll(err.Error(), "forebay: ", ""))
@@ -138,13 +145,14 @@ func rankGates(routes []Route) (map[*Gate]int, error) {
 type Passage struct {
 	Route string  // the pattern that the path as sent matches, else one that another reading names; empty: none
 	Gates []*Gate // in the order in which they are passed; none: it passes without a slot
+	Lane  string  // of the path as sent, if the other readings name no other one; else empty
 }
 
 // Lookup says what a request meets, and is what [Groups.Wrap] does.
 func (gs *Groups) Lookup(r *http.Request) Passage {
 	var room [maxGates]*Gate
-	route, gates := gs.lookup(r, room[:0])
-	return Passage{Route: route, Gates: slices.Clone(gates)}
+	call, gates := gs.lookup(r, room[:0])
+	return Passage{Route: call.Route, Gates: slices.Clone(gates), Lane: call.Lane}
 }
 
 // Route returns the route that Lookup finds, without the gates.
@@ -159,13 +167,15 @@ const (
 	maxGates    = 8  // of one request, before a chain allocates
 )
 
-func (gs *Groups) lookup(r *http.Request, room []*Gate) (route string, gates []*Gate) {
+// lookup returns the gates of a request, and the call that it makes of them.
+func (gs *Groups) lookup(r *http.Request, room []*Gate) (call Call, gates []*Gate) {
 	var found [maxReadings]int
 	named := gs.matcher.match(r.Method, r.Host, r.URL, found[:0])
 	if named[0] >= 0 {
-		route = gs.routes[named[0]].Match
+		first := &gs.routes[named[0]]
+		call = Call{Route: first.Match, Lane: first.Lane}
 		if len(named) == 1 {
-			return route, gs.routes[named[0]].Gates
+			return call, first.Gates
 		}
 	}
 	gates = room
@@ -173,17 +183,21 @@ func (gs *Groups) lookup(r *http.Request, room []*Gate) (route string, gates []*
 		if i < 0 {
 			continue
 		}
-		if route == "" {
-			route = gs.routes[i].Match
+		route := &gs.routes[i]
+		switch {
+		case call.Route == "":
+			call.Route = route.Match
+		case call.Lane != route.Lane:
+			call.Lane = ""
 		}
-		for _, g := range gs.routes[i].Gates {
+		for _, g := range route.Gates {
 			if !slices.Contains(gates, g) {
 				gates = append(gates, g)
 			}
 		}
 	}
 	slices.SortFunc(gates, func(a, b *Gate) int { return gs.rank[a] - gs.rank[b] })
-	return route, gates
+	return call, gates
 }
 
 // Wrap puts the gates in front of next, each request passing those of its route.
@@ -201,13 +215,13 @@ func (gs *Groups) HandlerFunc(f func(http.ResponseWriter, *http.Request, Lease))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var room [maxGates]*Gate
-		route, gates := gs.lookup(r, room[:0])
+		call, gates := gs.lookup(r, room[:0])
 		if len(gates) == 0 || IsPreflight(r) {
-			gs.exempt(route, w, r)
+			gs.exempt(call.Route, w, r)
 			f(w, r, Lease{})
 			return
 		}
-		serve(w, r, gates, route, f)
+		serve(w, r, gates, call, f)
 	})
 }
 

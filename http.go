@@ -60,13 +60,12 @@ func (h *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next(w, r, Lease{})
 		return
 	}
-	serve(w, r, h.gates, r.Pattern, h.next)
+	serve(w, r, h.gates, Call{Route: r.Pattern}, h.next)
 }
 
 // serve is the way of every gated request.
-func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, next func(http.ResponseWriter, *http.Request, Lease)) {
+func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, call Call, next func(http.ResponseWriter, *http.Request, Lease)) {
 	wants := wantsOf(gates)
-	call := Call{Route: route}
 	if wants&wantCall != 0 {
 		call.RequestID, call.RemoteIP = requestID(w, r), remoteIP(r)
 	}
@@ -84,7 +83,7 @@ func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, route string, 
 	if err != nil {
 		in.end()
 		if rejected, ok := err.(*RejectedError); ok {
-			refuse(w, r, rejected, call.RequestID)
+			refuse(w, r, rejected, &call)
 			return
 		}
 		silence(w, r)

@@ -89,7 +89,7 @@ func (w *world) confirm(c *caller, sl *slot, word uint64) step {
 		if stands = sl.seen == generationOf(word); !stands {
 			sl.seen = generationOf(word)
 			w.g.slots.closeLocked(sl, word)
-			w.g.machine.Release(w.now, 1, admit.End{})
+			w.g.machine.Release(w.now, oneUnit, admit.End{})
 		}
 	}, func() step {
 		if stands {
@@ -100,7 +100,7 @@ func (w *world) confirm(c *caller, sl *slot, word uint64) step {
 }
 
 func (w *world) askMachine(c *caller) step {
-	a := admit.Arrival{Cost: c.cost}
+	a := admit.Arrival{Claim: admit.Claim{Cost: c.cost}}
 	var v admit.Verdict
 	var l Lease
 	return w.underLock(func() {
@@ -157,7 +157,7 @@ func (w *world) release(c *caller) step {
 		return w.underLock(func() {
 			mine := s.closeLocked(l.slot, word)
 			if mine {
-				w.g.machine.Release(w.now, c.cost, admit.End{})
+				w.g.machine.Release(w.now, admit.Claim{Cost: c.cost}, admit.End{})
 			} else if mustBeMine {
 				w.Errorf("a lease is not out that was given once")
 			}

@@ -37,7 +37,7 @@ func (l Lease) TimedOut() Lease {
 		if l.slot.holder == nil {
 			l.slot.holder = &holder{}
 		}
-		*l.slot.holder = holder{cost: 1, rest: l.slot.holder.rest[:0]}
+		*l.slot.holder = holder{claim: oneUnit, rest: l.slot.holder.rest[:0]}
 		l.word = with(l.word, slotKept)
 	}
 	if h := l.slot.holder; !h.late {
@@ -99,7 +99,7 @@ func (l Lease) end(o Outcome) {
 	case l.slot.gate.slots.open.Load() != 0:
 		l.endFree()
 	default:
-		l.endClosed(l.word, &holder{cost: 1}, o)
+		l.endClosed(l.word, &holder{claim: oneUnit}, o)
 	}
 }
 
@@ -123,7 +123,7 @@ func (g *Gate) takeFreed(sl *slot, word uint64) {
 	now := clock()
 	g.lock()
 	if g.slots.closeLocked(sl, word) {
-		g.machine.Release(now, 1, admit.End{})
+		g.machine.Release(now, oneUnit, admit.End{})
 	}
 	g.unlock()
 }
@@ -154,7 +154,7 @@ func (l Lease) endKept(o Outcome, leaveLate bool) {
 
 // endSeized gives back the slot of a lease that is seized already.
 func (l Lease) endSeized(h *holder, o Outcome) {
-	if h.cost == 1 && h.caller == nil && l.slot.gate.slots.open.Load() != 0 {
+	if h.claim == oneUnit && l.slot.gate.slots.open.Load() != 0 {
 		l.putFree()
 		return
 	}
@@ -181,7 +181,7 @@ func (l Lease) endClosed(word uint64, h *holder, o Outcome) {
 	g.lockAt(now)
 	mine := g.slots.closeLocked(l.slot, word)
 	if mine {
-		g.machine.Release(now, h.cost, admit.End{Caller: h.caller, Held: held, Outcome: admit.Outcome(o)})
+		g.machine.Release(now, h.claim, admit.End{Held: held, Outcome: admit.Outcome(o)})
 	}
 	at := g.machine.Gauge()
 	g.unlock()
@@ -191,7 +191,7 @@ func (l Lease) endClosed(word uint64, h *holder, o Outcome) {
 	}
 	if s := g.settings.Load(); len(s.Observers) > 0 {
 		g.emit(s, Event{
-			Kind: EventReleased, Outcome: o, Cost: h.cost, Waited: h.waited, Held: held,
+			Kind: EventReleased, Outcome: o, Cost: h.claim.Cost, Lane: s.laneOf(&h.call), Waited: h.waited, Held: held,
 			Route: h.call.Route, RequestID: h.call.RequestID, RemoteIP: h.call.RemoteIP,
 			InFlight: int(at.InFlight), Waiting: int(at.Waiting), Limit: int(at.Limit),
 		})

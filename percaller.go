@@ -26,6 +26,12 @@ type PerCaller struct {
 	// the gate's bounds nothing.
 	MaxInFlight int
 
+	// Fair gives a place in a full line to a caller who has less than somebody else in it:
+	// who has most, running and in line, loses his newest place there, as [RejectedCaller],
+	// to one who would still have less with it. So one caller's crowd keeps nobody else
+	// out. Off: the line is whose calls come first. Without a line it does nothing.
+	Fair bool
+
 	// Header names the header of requests that says who calls: a company, a key. It has to
 	// be set by somebody you trust, and taken from everybody else's requests before they
 	// come here, which the program forebay does. A request without it counts by its
@@ -65,9 +71,12 @@ func (p *PerCaller) validate() (errs []error) {
 	wrong(p.IPv6Prefix < 0 || p.IPv6Prefix > 128, "IPv6Prefix is %d; it must be 0 (meaning %d) to 128", p.IPv6Prefix, defaultIPv6Prefix)
 	wrong(p.MaxCallers < 0 || p.MaxCallers > maxUnits, "MaxCallers is %d; it must be 0 (meaning %d) to %d", p.MaxCallers, defaultMaxCallers, maxUnits)
 	wrong(p.Status != 0 && (p.Status < 400 || p.Status > 599), "Status is %d; it must be 0 (meaning 429) or 400 to 599", p.Status)
-	wrong(p.MaxInFlight == 0 && *p != PerCaller{}, "MaxInFlight is 0 and other fields are set, which do nothing then; set it, or leave them out")
+	wrong(!p.tells() && *p != PerCaller{}, "MaxInFlight is 0, Fair is not set, and other fields are, which do nothing then; set one of the two, or leave them out")
 	return errs
 }
+
+// tells reports whether callers are told apart.
+func (p *PerCaller) tells() bool { return p.MaxInFlight > 0 || p.Fair }
 
 // callerOf returns what a call's caller is told apart by; empty: nothing is known of him,
 // or there is no bound. A call with a request counts by that one's header, or by its
@@ -75,7 +84,7 @@ func (p *PerCaller) validate() (errs []error) {
 func (s *settings) callerOf(call *Call, in *inbound) string {
 	p := &s.PerCaller
 	switch {
-	case p.MaxInFlight == 0:
+	case !p.tells():
 		return ""
 	case call.Caller != "":
 		return shortName(call.Caller)

@@ -120,7 +120,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}
-	refuse(w, r, rejected, "")
+	refuse(w, r, rejected, &Call{})
 }
 
 // silence makes sure that not even net/http's own empty 200 goes to a caller that
@@ -143,14 +143,14 @@ var (
 	headerClose   = []string{"close"}
 )
 
-// refuse writes one refusal. id is the request's, or empty if nobody has seen
-// one so far.
-func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string) {
+// refuse writes the refusal of a call, which has an id if somebody has seen one so far.
+func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, call *Call) {
 	g, d := e.gate, e.decision
 	s := g.settings.Load()
 	if s.plain && d != RejectedCaller { // else it was noted as the gate decided
 		g.noticed.refusedAt(clock())
 	}
+	id := call.RequestID
 	if id == "" {
 		id = requestID(w, r)
 	}
@@ -165,7 +165,7 @@ func refuse(w http.ResponseWriter, r *http.Request, e *RejectedError, id string)
 	h[requestIDHeader] = idLines(r, id)
 	retry := 0
 	if d != RejectedTooLarge {
-		retry = g.retryAfter(s)
+		retry = g.retryAfter(s, call.Lane)
 		setRetryAfter(h, retry)
 	}
 	if d == RejectedDraining {

@@ -76,14 +76,14 @@ func (ra RetryAfter) seconds(ahead time.Duration, random func(n int) int) int {
 	return admit.RetryAfter(ahead, lo, hi, random)
 }
 
-// retryAfter returns what a refusal of the gate sends now.
-func (g *Gate) retryAfter(s *settings) int {
+// retryAfter returns what a refusal of a call in a lane sends now.
+func (g *Gate) retryAfter(s *settings, lane string) int {
 	var ahead time.Duration
 	// A gate that lets nobody wait and does not track measures no departures, so the
 	// lock would be taken for nothing.
 	if s.Refusal.RetryAfter.Fixed == 0 && (s.MaxWait > 0 || s.track) {
 		g.lock()
-		ahead, _ = g.machine.Ahead()
+		ahead, _ = g.machine.Ahead(g.machine.Lane(lane))
 		g.unlock()
 	}
 	return s.Refusal.RetryAfter.seconds(ahead, rand.IntN)

@@ -40,13 +40,12 @@ type slot struct {
 // holder is what is kept of a call while it holds a slot.
 type holder struct {
 	call    Call
-	cost    int
+	claim   admit.Claim
 	since   time.Time // zero unless the gate tracks
 	waited  time.Duration
-	overdue bool          // reported by the watchdog
-	late    bool          // the caller was told that time is up
-	caller  *admit.Caller // counts it; nil: nobody does
-	rest    []Lease       // of a chain's first lease: those of its further gates
+	overdue bool    // reported by the watchdog
+	late    bool    // the caller was told that time is up
+	rest    []Lease // of a chain's first lease: those of its further gates
 }
 
 const (

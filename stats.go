@@ -47,6 +47,7 @@ type Stats struct {
 	RejectedTooLarge uint64 `json:"rejected_too_large"`
 	RejectedDraining uint64 `json:"rejected_draining"`
 	RejectedStore    uint64 `json:"rejected_store"`
+	RejectedShed     uint64 `json:"rejected_shed"`
 	Canceled         uint64 `json:"canceled"`
 
 	Granted        uint64 `json:"granted"`         // leases given: more than Accepted where chains pass that another gate counts
@@ -56,6 +57,10 @@ type Stats struct {
 	ObserverPanics uint64 `json:"observer_panics"` // contained
 	LimiterPanics  uint64 `json:"limiter_panics"`  // contained
 	ScriptErrors   uint64 `json:"script_errors"`   // failed or dropped writes to Config.Script
+
+	// Lanes are those of [Config.Lanes], by rank, and last, without a name, that of calls
+	// without one. Nil for a gate that has none.
+	Lanes []LaneStats `json:"lanes,omitempty"`
 
 	// OldestHolder is who has held a lease longest. Nil unless the gate tracks
 	// and leases are out.
@@ -74,7 +79,7 @@ func (s Stats) Decisions() uint64 { return s.Accepted + s.Rejected() + s.Cancele
 // that left was not refused.
 func (s Stats) Rejected() uint64 {
 	return s.RejectedBusy + s.RejectedTimeout + s.RejectedDeadline + s.RejectedCaller + s.RejectedTooLarge + s.RejectedDraining +
-		s.RejectedStore
+		s.RejectedStore + s.RejectedShed
 }
 
 // Holder is one call that holds a lease. Of its times only Since is in its JSON,
@@ -83,6 +88,7 @@ type Holder struct {
 	Route     string        `json:"route,omitempty"`
 	RequestID string        `json:"request_id,omitempty"`
 	RemoteIP  string        `json:"remote_ip,omitempty"`
+	Lane      string        `json:"lane,omitempty"`
 	Cost      int           `json:"cost"`  // units
 	Since     time.Time     `json:"since"` // by the wall clock
 	Held      time.Duration `json:"-"`
@@ -118,12 +124,14 @@ func (g *Gate) statsLocked(s *settings) Stats {
 		RejectedTooLarge: count(admit.TooLarge),
 		RejectedDraining: count(admit.Draining),
 		RejectedStore:    count(admit.Store),
+		RejectedShed:     count(admit.Shed),
 		Canceled:         count(admit.Canceled),
 		Granted:          counts.Granted, Released: counts.Released,
 		StaleReleases: g.stale.Load(), Overdue: g.overdue.Load(),
 		ObserverPanics: g.observerPanics.Load(), LimiterPanics: g.limiterPanics.Load(), ScriptErrors: g.scriptErrors.Load(),
 	}
 	st.Callers, st.CallersBeyond = m.Callers()
+	st.Lanes = laneStats(m)
 	if s.MaxWait > 0 {
 		st.MaxWaiting = m.MaxWaiting()
 	}
@@ -159,7 +167,7 @@ func (g *Gate) oldestHolder() *Holder {
 func (h *holder) public(now time.Time) Holder {
 	held := max(0, now.Sub(h.since))
 	return Holder{
-		Route: h.call.Route, RequestID: h.call.RequestID, RemoteIP: h.call.RemoteIP, Cost: h.cost,
+		Route: h.call.Route, RequestID: h.call.RequestID, RemoteIP: h.call.RemoteIP, Cost: h.claim.Cost, Lane: h.call.Lane,
 		Since: time.Now().Add(-held), Held: held, Waited: h.waited, Overdue: h.overdue,
 	}
 }

@@ -15,8 +15,8 @@ type answer struct {
 	at      time.Time // when it was given
 	waited  time.Duration
 	gauge   admit.Gauge
-	lease   Lease         // if granted
-	caller  *admit.Caller // if granted, and somebody counts
+	lease   Lease       // if granted
+	claim   admit.Claim // if granted
 }
 
 // waiting is one call in line, and what wakes it.
@@ -26,8 +26,6 @@ type waiting struct {
 	gone  <-chan struct{} // the context's
 	lease Lease
 	keep  bool
-
-	caller *admit.Caller
 }
 
 // waitings are those whose waits are over: they are most of what a wait allocates.
@@ -53,7 +51,7 @@ func (g *Gate) keepGranted(s *settings, call *Call, ans answer) Lease {
 	if stateOf(ans.lease.word) != slotBusy {
 		return ans.lease
 	}
-	h := holder{call: *call, cost: call.cost(), waited: ans.waited, caller: ans.caller}
+	h := holder{call: *call, claim: ans.claim, waited: ans.waited}
 	if s.track {
 		h.since = ans.at
 	}
@@ -103,21 +101,21 @@ func (g *Gate) enter(ctx context.Context, s *settings, call *Call, a admit.Arriv
 		a.Deadline = onClock(now, d)
 	}
 	g.lockAt(now)
-	v := g.arriveLocked(now, &a, caller)
+	v := g.arriveLocked(now, &a, call, caller)
 	if v == admit.Granted && g.cluster != nil && g.overLocked(now) {
-		g.machine.Retract(now, a.Cost, a.Caller)
-		v = g.arriveLocked(now, &a, caller)
+		g.machine.Retract(now, a.Claim)
+		v = g.arriveLocked(now, &a, call, caller)
 	}
 	if v == admit.Queued {
 		w := waitings.Get().(*waiting)
-		*w = waiting{woken: make(chan struct{}, 1), gone: gone, keep: keep, caller: a.Caller}
+		*w = waiting{woken: make(chan struct{}, 1), gone: gone, keep: keep}
 		w.Owner = w
 		g.machine.Join(now, a, &w.Waiter)
 		g.alarm.setLocked(g, now, w.Until())
 		g.unlock()
 		return g.wait(ctx, w, now, in)
 	}
-	ans := answer{verdict: v, at: now, gauge: g.machine.Gauge(), caller: a.Caller}
+	ans := answer{verdict: v, at: now, gauge: g.machine.Gauge(), claim: a.Claim}
 	if v == admit.Granted {
 		ans.lease = g.grantLocked(a.Cost, keep)
 		g.lend = a.Cost == 1 && !a.Link
@@ -127,7 +125,13 @@ func (g *Gate) enter(ctx context.Context, s *settings, call *Call, a admit.Arriv
 }
 
 // arriveLocked asks the machine about an arrival of a caller.
-func (g *Gate) arriveLocked(now time.Time, a *admit.Arrival, caller string) admit.Verdict {
+func (g *Gate) arriveLocked(now time.Time, a *admit.Arrival, call *Call, caller string) admit.Verdict {
+	if call.Lane != "" {
+		a.Lane = g.machine.Lane(call.Lane)
+	}
+	if call.Again {
+		a.Lane = g.machine.Below(a.Lane)
+	}
 	if caller != "" {
 		a.Caller = g.machine.Caller(caller)
 	}
@@ -170,7 +174,7 @@ func (g *Gate) wait(ctx context.Context, w *waiting, arrived time.Time, in *inbo
 	}
 	ans := answer{
 		verdict: w.Verdict(), at: arrived.Add(w.Waited()), waited: w.Waited(),
-		gauge: w.Gauge(), lease: w.lease, caller: w.caller,
+		gauge: w.Gauge(), lease: w.lease, claim: w.Claim(),
 	}
 	if end == woken { // or who wakes it is yet to come
 		*w = waiting{}

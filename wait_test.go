@@ -62,7 +62,7 @@ func giveBackLocked(t *testing.T, l Lease) {
 	if !g.slots.closeLocked(l.slot, l.word) {
 		t.Fatal("the lease is not out")
 	}
-	g.machine.Release(clock(), 1, admit.End{})
+	g.machine.Release(clock(), oneUnit, admit.End{})
 }
 
 // untilSomebodyLocks returns when n goroutines wait for a gate's lock.

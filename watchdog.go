@@ -60,7 +60,7 @@ func (g *Gate) emitOverdue(s *settings, overdue []holder, now time.Time, at admi
 	for _, h := range overdue {
 		g.emit(s, Event{
 			Kind: EventOverdue, Route: h.call.Route, RequestID: h.call.RequestID, RemoteIP: h.call.RemoteIP,
-			Cost: h.cost, Waited: h.waited, Held: now.Sub(h.since),
+			Cost: h.claim.Cost, Lane: s.laneOf(&h.call), Waited: h.waited, Held: now.Sub(h.since),
 			InFlight: int(at.InFlight), Waiting: int(at.Waiting), Limit: int(at.Limit),
 		})
 	}

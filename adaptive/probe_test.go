@@ -102,12 +102,16 @@ func TestAD02LongIncident(t *testing.T) {
 func TestAD06LimitFollows(t *testing.T) {
 	b := backends[0]
 	b.at.Changes = []simulate.Change{{At: 20 * time.Second, Servers: 25}, {At: 40 * time.Second, Servers: 50}}
-	l, _ := probing(t, ProbeConfig{Seed: 1})
-	sc := b.scenario(2, l)
-	sc.For, sc.WarmUp, sc.Every = time.Minute, 5*time.Second, time.Second
-	r := run(t, sc)
-	if r.Goodput < .95 {
-		t.Errorf("%.3f of what could be", r.Goodput)
+	const seeds = 4
+	mean := 0.0
+	for seed := uint64(1); seed <= seeds; seed++ {
+		l, _ := probing(t, ProbeConfig{Seed: seed})
+		sc := b.scenario(2, l)
+		sc.For, sc.WarmUp, sc.Every, sc.Seed = time.Minute, 5*time.Second, time.Second, seed
+		mean += run(t, sc).Goodput / seeds
+	}
+	if mean < .95 {
+		t.Errorf("%.3f of what could be", mean)
 	}
 }
 

@@ -62,6 +62,7 @@ func counters(st forebay.Stats) map[forebay.Decision]uint64 {
 		forebay.RejectedTooLarge: st.RejectedTooLarge,
 		forebay.RejectedDraining: st.RejectedDraining,
 		forebay.RejectedStore:    st.RejectedStore,
+		forebay.RejectedShed:     st.RejectedShed,
 		forebay.Canceled:         st.Canceled,
 	}
 }

@@ -93,19 +93,20 @@ func (c *Caller) leavesLine(cost int) {
 	}
 }
 
-// ends counts the end of a call that ran.
-func (m *Machine) ends(c *Caller, cost int) {
+func (c *Caller) ends(cost int) {
 	if c != nil {
 		c.units -= cost
 		c.calls--
-		m.forget(c)
 	}
 }
+
+// has returns the units of a caller, running and in line.
+func (c *Caller) has() int { return c.units + c.line }
 
 // over reports whether a call is more than its caller may have, with those of its calls
 // that stand in line before it.
 func (m *Machine) over(c *Caller, cost int) bool {
-	return m.cfg.PerCaller > 0 && c != nil && c.units+c.line+cost > m.cfg.PerCaller
+	return m.cfg.PerCaller > 0 && c != nil && c.has()+cost > m.cfg.PerCaller
 }
 
 // capped reports whether a call in line has to wait for its own caller, whatever room

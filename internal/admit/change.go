@@ -23,7 +23,8 @@ func (m *Machine) SetLimit(now time.Time, n int) {
 
 func (m *Machine) setLimit(now time.Time, n int) {
 	m.want = n
-	m.applyLimit(now, n)
+	m.limit = n
+	m.refuseTooBig(now)
 	if m.cfg.Limiter != nil {
 		m.observe(now, &Observation{Kind: Changed})
 	}
@@ -35,22 +36,31 @@ func (m *Machine) setLimit(now time.Time, n int) {
 func (m *Machine) applyLimit(now time.Time, n int) {
 	shrank := n < m.limit
 	m.limit = n
-	if !shrank {
-		return
+	if shrank {
+		m.refuseTooBig(now)
 	}
+}
+
+// refuseTooBig refuses whom the limit, or his lane's part of it, no longer lets run.
+func (m *Machine) refuseTooBig(now time.Time) {
 	for w := m.line.head; w != nil; {
-		next := w.next
-		if w.Cost() > n {
+		behind := w.Next()
+		if w.Cost() > m.most(w.lane, m.limit) {
 			m.decide(now, w, Busy)
 		}
-		w = next
+		w = behind
 	}
 }
 
 // Configure puts another configuration in force, with the given limit; who runs
 // goes on, who waits keeps place and patience.
 func (m *Machine) Configure(now time.Time, c Config, limit int) {
+	was := m.openEnded()
 	m.cfg = c
+	if m.openEnded() != was {
+		m.forgetDemand()
+	}
+	m.setLanes(c.Lanes)
 	m.setLimit(now, limit)
 	m.note(now, "configure", fmt.Sprintf("%s now=%d", c.script(), limit))
 }

@@ -97,7 +97,7 @@ func (h *history) retract() {
 	h.out = slices.Delete(h.out, i, i+1)
 	h.asked-- // it is decided afresh, or not
 	h.say("retract")
-	h.m.Retract(h.now, 1, c.caller)
+	h.m.Retract(h.now, c.claim)
 	h.model.retract(h.now, c.modelCall)
 }
 
@@ -120,8 +120,8 @@ func (h *history) compareLedger() {
 		}
 		w = w.Next()
 	}
-	if head := m.first(h.now); head != nil && head.until.After(h.now) && head.Cost() <= m.room() {
-		h.fail("the head of the line fits, and waits")
+	if head := m.next(h.now); head != nil && head.until.After(h.now) {
+		h.fail("somebody in line fits, and waits")
 	}
 }
 

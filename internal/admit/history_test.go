@@ -22,19 +22,21 @@ type history struct {
 	seen  []*modelWaiter
 	asked uint64 // calls that arrived; links have no decision of their own
 	links uint64
+	busy  bool
 	log   []string
 }
 
 // outCall is a lease that is out.
 type outCall struct {
 	modelCall
-	caller *Caller
+	claim Claim
 }
 
 func newHistory(t testing.TB, next func(n int) int) *history {
 	h := &history{t: t, next: next, now: time.Unix(0, 0)}
 	c := h.config()
 	h.m, h.model = New(h.now, c), newModel(c)
+	h.busy = h.next(3) == 0
 	h.say("new %+v", c)
 	return h
 }
@@ -52,6 +54,10 @@ func (h *history) config() Config {
 	if h.next(2) == 0 {
 		c.PerCaller = 1 + h.next(4)
 	}
+	c.Fair = h.next(2) == 0
+	if h.next(2) == 0 {
+		c.Lanes = h.lanes(c.Limit)
+	}
 	if h.model != nil {
 		c.Ledger = h.model.cfg.Ledger
 	} else {
@@ -60,7 +66,31 @@ func (h *history) config() Config {
 	return c
 }
 
+// lanes are some of three, with something left for whoever has none.
+func (h *history) lanes(limit int) (lanes []LaneConfig) {
+	left := limit - 1
+	for _, name := range []string{"x", "y", "z"}[:1+h.next(3)] {
+		c := LaneConfig{Name: name, Rank: 1 + h.next(2)}
+		if left > 0 && h.next(2) == 0 {
+			c.Reserved = 1 + h.next(left)
+			left -= c.Reserved
+		}
+		if h.next(3) == 0 {
+			c.Share = 0.5
+		}
+		if h.next(3) == 0 {
+			c.MaxShare = 0.75
+		}
+		lanes = append(lanes, c)
+	}
+	return lanes
+}
+
 func (h *history) step() {
+	if h.busy {
+		h.stepBusy()
+		return
+	}
 	h.now = h.now.Add(time.Duration(h.next(40)) * time.Millisecond)
 	if h.model.cfg.Ledger && h.next(3) == 0 {
 		h.hearFromLedger()
@@ -86,8 +116,30 @@ func (h *history) step() {
 	h.compare()
 }
 
+// stepBusy is one of a gate that has more to do than it can, for long.
+func (h *history) stepBusy() {
+	h.now = h.now.Add(time.Duration(h.next(10)) * time.Millisecond)
+	switch n := h.next(64); {
+	case n < 40:
+		h.arrive()
+	case n < 56:
+		h.release()
+	case n < 62:
+		h.due()
+	case h.model.cfg.Ledger:
+		h.hearFromLedger()
+	case n == 63 && h.next(4) == 0:
+		h.drainOrConfigure()
+	}
+	h.compare()
+}
+
 func (h *history) arrive() {
-	a := Arrival{Cost: 1, NoWait: h.next(8) == 0, Link: h.next(6) == 0}
+	a := Arrival{Claim: Claim{Cost: 1}, NoWait: h.next(8) == 0, Link: h.next(6) == 0}
+	lane := ""
+	if l := h.m.Lane(string(rune('w' + h.next(4)))); l != nil {
+		a.Lane, lane = l, l.Name
+	}
 	if h.next(3) == 0 {
 		a.Cost = 1 + h.next(6)
 	}
@@ -111,13 +163,13 @@ func (h *history) arrive() {
 	if sure && a.Cost == 1 && a.Deadline.IsZero() && a.Until.IsZero() && v != refuses && h.m.decided == nil {
 		h.fail("the machine says that it refuses with %v, and answers %v", refuses, v)
 	}
-	mv, mw := h.model.arrive(h.now, a, who)
+	mv, mw := h.model.arrive(h.now, a, who, lane)
 	h.say("arrive %+v of %s -> %v", a, who, v)
 	if v != mv || (w == nil) != (mw == nil) {
 		h.fail("arrival %+v: machine says %v, model %v", a, v, mv)
 	}
 	if v == Granted {
-		h.granted(modelCall{a.Cost, who}, a.Caller, a.Link)
+		h.granted(modelCall{a.Cost, who, lane}, a.Claim, a.Link)
 	}
 	if mw != nil {
 		mw.w = w
@@ -125,8 +177,8 @@ func (h *history) arrive() {
 	}
 }
 
-func (h *history) granted(c modelCall, caller *Caller, link bool) {
-	h.out = append(h.out, outCall{c, caller})
+func (h *history) granted(c modelCall, claim Claim, link bool) {
+	h.out = append(h.out, outCall{c, claim})
 	if link {
 		h.links++
 	}
@@ -141,12 +193,12 @@ func (h *history) release() {
 	h.out = slices.Delete(h.out, i, i+1)
 	if h.next(5) == 0 {
 		h.say("unwind %+v", c)
-		h.m.Unwind(h.now, c.cost, c.caller)
+		h.m.Unwind(h.now, c.claim)
 		h.model.unwind(h.now, c.modelCall)
 		return
 	}
 	h.say("release %+v", c)
-	h.m.Release(h.now, c.cost, End{Caller: c.caller})
+	h.m.Release(h.now, c.claim, End{})
 	h.model.release(h.now, c.modelCall)
 }
 
@@ -167,7 +219,7 @@ func (h *history) quit() {
 	case 2:
 		if w.verdict == Granted {
 			// Only a lease that is still out can be disowned, and only once.
-			i := slices.Index(h.out, outCall{modelCall{w.cost, w.who}, w.w.caller})
+			i := slices.IndexFunc(h.out, func(c outCall) bool { return c.cost == w.cost && c.claim == w.w.Claim() })
 			if i < 0 {
 				return
 			}
@@ -238,7 +290,17 @@ func (h *history) drainOrConfigure() {
 		}
 		h.say("configure %+v, limit %d", c, n)
 		h.m.Configure(h.now, c, n)
-		h.model.cfg = c
+		h.model.configure(c)
+		for i := range h.out { // those of a lane that is no more
+			if h.model.lanes.of[h.out[i].lane] == nil {
+				h.out[i].lane = ""
+			}
+		}
+		for _, w := range h.seen {
+			if h.model.lanes.of[w.lane] == nil {
+				w.lane = ""
+			}
+		}
 		h.model.setLimit(h.now, n)
 	}
 }
@@ -258,13 +320,14 @@ func (h *history) lend() {
 			room--
 			h.asked++
 			loan.Units, loan.Calls, loan.Grants = loan.Units+1, loan.Calls+1, loan.Grants+1
-			h.out = append(h.out, outCall{modelCall{1, ""}, nil})
-			h.model.start(1, false, "")
-		} else if i := slices.Index(h.out, outCall{modelCall{1, ""}, nil}); i >= 0 {
+			h.out = append(h.out, outCall{modelCall{cost: 1}, Claim{Cost: 1}})
+			h.model.lanes.log = append(h.model.lanes.log, modelDemand{offered: 1})
+			h.model.start(h.now, 1, false, "", "")
+		} else if i := slices.Index(h.out, outCall{modelCall{cost: 1}, Claim{Cost: 1}}); i >= 0 {
 			room++
 			h.out = slices.Delete(h.out, i, i+1)
 			loan.Units, loan.Calls = loan.Units-1, loan.Calls-1
-			h.model.stop(modelCall{1, ""})
+			h.model.stop(modelCall{cost: 1})
 		}
 	}
 	h.say("lent %+v", loan)
@@ -283,7 +346,7 @@ func (h *history) compare() {
 			h.fail("decided %v after %v, model %v after %v", w.Verdict(), w.Waited(), mw.verdict, mw.waited)
 		}
 		if mw.verdict == Granted {
-			h.granted(modelCall{mw.cost, mw.who}, w.caller, mw.link)
+			h.granted(modelCall{mw.cost, mw.who, mw.lane}, w.Claim(), mw.link)
 		}
 	}
 	if len(want.decided) > 0 {
@@ -426,13 +489,13 @@ func (h *history) stepRecorded() {
 	}
 	switch h.next(8) {
 	case 0, 1, 2:
-		a := Arrival{Cost: 1 + h.next(3), NoWait: h.next(8) == 0, Link: h.next(6) == 0}
+		a := Arrival{Claim: Claim{Cost: 1 + h.next(3), Lane: h.m.Lane(string(rune('w' + h.next(4))))}, NoWait: h.next(8) == 0, Link: h.next(6) == 0}
 		if h.next(2) == 0 {
 			a.Caller = h.m.Caller(string(rune('a' + h.next(4))))
 		}
 		v, w := arrive(h.m, h.now, a)
-		if v == Granted && a.Caller != nil {
-			h.out = append(h.out, outCall{modelCall{a.Cost, ""}, a.Caller})
+		if v == Granted {
+			h.out = append(h.out, outCall{modelCall{cost: a.Cost}, a.Claim})
 		}
 		if w != nil {
 			h.seen = append(h.seen, &modelWaiter{w: w})
@@ -441,9 +504,7 @@ func (h *history) stepRecorded() {
 		if n := len(h.out); n > 0 && h.next(2) == 0 {
 			c := h.out[n-1]
 			h.out = h.out[:n-1]
-			h.m.Release(h.now, c.cost, End{Caller: c.caller})
-		} else if h.m.InFlight() > 3 {
-			h.m.Release(h.now, 1, End{Held: 5 * time.Millisecond, Outcome: Overloaded})
+			h.m.Release(h.now, c.claim, End{Held: 5 * time.Millisecond, Outcome: Outcome(h.next(4))})
 		}
 	case 5:
 		if len(h.seen) > 0 {

@@ -38,7 +38,16 @@ func (c Config) script() string {
 		b.WriteString(" limiter")
 	}
 	if c.PerCaller > 0 {
-		fmt.Fprintf(&b, " each=%d callers=%d", c.PerCaller, c.MaxCallers)
+		fmt.Fprintf(&b, " each=%d", c.PerCaller)
+	}
+	if c.Fair {
+		b.WriteString(" fair")
+	}
+	if c.PerCaller > 0 || c.Fair {
+		fmt.Fprintf(&b, " callers=%d", c.MaxCallers)
+	}
+	if len(c.Lanes) > 0 {
+		b.WriteString(" lanes=" + scriptLanes(c.Lanes))
 	}
 	if c.Ledger {
 		b.WriteString(" ledger")
@@ -55,17 +64,12 @@ func (m *Machine) noteArrival(now time.Time, a Arrival, v Verdict, w *Waiter) {
 		w.id = m.journal.arrivals
 	}
 	args := fmt.Sprint(m.journal.arrivals)
-	if a.Cost != 1 {
-		args += fmt.Sprintf(" cost=%d", a.Cost)
-	}
+	args += a.Claim.script(1)
 	if !a.Deadline.IsZero() {
 		args += fmt.Sprintf(" deadline=%v", a.Deadline.Sub(m.journal.start))
 	}
 	if !a.Until.IsZero() {
 		args += fmt.Sprintf(" until=%v", a.Until.Sub(m.journal.start))
-	}
-	if a.Caller != nil {
-		args += " caller=" + a.Caller.text()
 	}
 	if a.NoWait {
 		args += " try"
@@ -88,25 +92,32 @@ func (m *Machine) noteAnswer(now time.Time, verb, args, answer string, n int) {
 	}
 }
 
-func (m *Machine) noteUnwind(now time.Time, verb string, cost int, c *Caller) {
-	if m.journal == nil {
-		return
+func (m *Machine) noteClaim(now time.Time, verb string, c Claim) {
+	if m.journal != nil {
+		m.note(now, verb, c.script(0)[1:])
 	}
-	args := fmt.Sprintf("cost=%d", cost)
-	if c != nil {
-		args += " caller=" + c.text()
-	}
-	m.note(now, verb, args)
 }
 
-func (m *Machine) noteRelease(now time.Time, cost int, end End) {
+// script words what a call takes, without a cost that goes without saying.
+func (c Claim) script(usual int) string {
+	var args string
+	if c.Cost != usual {
+		args += fmt.Sprintf(" cost=%d", c.Cost)
+	}
+	if c.Caller != nil {
+		args += " caller=" + c.Caller.text()
+	}
+	if c.Lane != nil && c.Lane.Name != "" {
+		args += " lane=" + c.Lane.Name
+	}
+	return args
+}
+
+func (m *Machine) noteRelease(now time.Time, c Claim, end End) {
 	if m.journal == nil {
 		return
 	}
-	args := fmt.Sprintf("cost=%d", cost)
-	if end.Caller != nil {
-		args += " caller=" + end.Caller.text()
-	}
+	args := c.script(0)[1:]
 	if end.Held != 0 {
 		args += fmt.Sprintf(" held=%v", end.Held)
 	}
@@ -156,7 +167,7 @@ func answer(parts []string) string {
 func (m *Machine) tellDecided() []string {
 	from := m.decided
 	if m.journal.told != nil {
-		from = m.journal.told.next
+		from = m.journal.told.Next()
 	}
 	m.journal.told = m.decidedLast
 	return tell(from, func(w *Waiter) string { return fmt.Sprint(w.id) })
@@ -164,8 +175,17 @@ func (m *Machine) tellDecided() []string {
 
 func tell(w *Waiter, name func(*Waiter) string) []string {
 	var told []string
-	for ; w != nil; w = w.next {
+	for ; w != nil; w = w.Next() {
 		told = append(told, fmt.Sprintf("%s %v after %v", name(w), w.verdict, w.waited))
 	}
 	return told
+}
+
+// scriptLanes words lanes as NAME/RANK/RESERVED/SHARE/MAXSHARE, with commas between.
+func scriptLanes(lanes []LaneConfig) string {
+	words := make([]string, len(lanes))
+	for i, l := range lanes {
+		words[i] = fmt.Sprintf("%s/%d/%d/%g/%g", l.Name, l.Rank, l.Reserved, l.Share, l.MaxShare)
+	}
+	return strings.Join(words, ",")
 }

@@ -2,39 +2,32 @@ package admit
 
 import "time"
 
-// Release gives back the slot of a call of the given cost and lets in whoever
-// fits now.
-func (m *Machine) Release(now time.Time, cost int, end End) {
+// Release gives back what a call took and lets in whoever fits now.
+func (m *Machine) Release(now time.Time, c Claim, end End) {
 	m.rate.depart()
-	m.ends(end.Caller, cost)
-	m.inFlight -= cost
-	m.calls--
-	m.counts.Released++
+	m.ends(c)
 	if m.cfg.Limiter != nil {
-		m.observe(now, &Observation{Kind: Finished, Cost: cost, Held: end.Held, Outcome: end.Outcome})
+		m.observe(now, &Observation{Kind: Finished, Cost: c.Cost, Held: end.Held, Outcome: end.Outcome})
 	}
 	m.follow(now) // a lower limit comes before the slot is handed on
 	m.giveBack()
 	m.dispatch(now)
 	m.settle(now)
-	m.noteRelease(now, cost, end)
+	m.noteRelease(now, c, end)
 }
 
 // Unwind gives back a grant that never ran: its caller left as it was made, or a
 // later gate of its chain refused. It counts as given and given back, and tells
 // the limiter and the departure rate nothing.
-func (m *Machine) Unwind(now time.Time, cost int, c *Caller) {
-	m.handBack(now, cost, c)
-	m.noteUnwind(now, "unwind", cost, c)
+func (m *Machine) Unwind(now time.Time, c Claim) {
+	m.handBack(now, c)
+	m.noteClaim(now, "unwind", c)
 }
 
-func (m *Machine) handBack(now time.Time, cost int, c *Caller) {
-	m.ends(c, cost)
-	m.inFlight -= cost
-	m.calls--
-	m.counts.Released++
+func (m *Machine) handBack(now time.Time, c Claim) {
+	m.ends(c)
 	if m.cfg.Limiter != nil {
-		m.observe(now, &Observation{Kind: Left, Cost: cost})
+		m.observe(now, &Observation{Kind: Left, Cost: c.Cost})
 	}
 	m.giveBack()
 	m.dispatch(now)
@@ -60,7 +53,7 @@ func (m *Machine) Leave(now time.Time, w *Waiter, v Verdict) bool {
 // the next one's will be; false if nobody waits.
 func (m *Machine) ExpireDue(now time.Time) (next time.Time, ok bool) {
 	for w := m.line.head; w != nil; {
-		behind := w.next
+		behind := w.Next()
 		if !w.until.After(now) {
 			m.decide(now, w, m.late(w))
 		}
@@ -68,7 +61,7 @@ func (m *Machine) ExpireDue(now time.Time) (next time.Time, ok bool) {
 	}
 	m.dispatch(now)
 	m.settle(now)
-	for w := m.line.head; w != nil; w = w.next {
+	for w := m.line.head; w != nil; w = w.Next() {
 		if !ok || w.until.Before(next) {
 			next, ok = w.until, true
 		}
@@ -87,7 +80,7 @@ func (m *Machine) Disown(now time.Time, w *Waiter, v Verdict) {
 			m.counts.Decisions[Granted]--
 		}
 		m.counts.Decisions[v]++
-		m.handBack(now, w.Cost(), w.caller)
+		m.handBack(now, w.Claim())
 	}
 	m.noteWaiter(now, "disown", w, v)
 }

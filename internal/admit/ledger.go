@@ -145,7 +145,7 @@ func (m *Machine) number(w *Waiter) {
 
 // Renumber gives everybody in line a new number: the ledger has forgotten them.
 func (m *Machine) Renumber(now time.Time) {
-	for w := m.line.head; w != nil; w = w.next {
+	for w := m.line.head; w != nil; w = w.Next() {
 		m.number(w)
 	}
 	m.note(now, "renumber", "")
@@ -177,7 +177,7 @@ func (m *Machine) Answered(now time.Time, last uint64) {
 
 func (m *Machine) refuseAsking(now time.Time, last uint64) {
 	for w := m.line.head; w != nil && m.ledger.asking > 0 && w.number <= last; {
-		behind := w.next
+		behind := w.Next()
 		if w.ask {
 			m.decide(now, w, Busy)
 		}
@@ -241,8 +241,8 @@ func (m *Machine) Together(now time.Time) {
 
 // Retract takes a grant back that may not run, as if it had not been made: its call
 // is then decided afresh.
-func (m *Machine) Retract(now time.Time, cost int, c *Caller) {
+func (m *Machine) Retract(now time.Time, c Claim) {
 	m.counts.Decisions[Granted]--
-	m.handBack(now, cost, c)
-	m.noteUnwind(now, "retract", cost, c)
+	m.handBack(now, c)
+	m.noteClaim(now, "retract", c)
 }

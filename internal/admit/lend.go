@@ -13,13 +13,13 @@ type Loan struct {
 }
 
 // Lend returns the room that may be lent, and false while the machine needs to
-// see every event itself: somebody waits, it drains or is closed, callers have a bound,
-// a limiter watches, a journal records, or nothing is free, as while units are missed
-// elsewhere.
+// see every event itself: somebody waits, it drains or is closed, callers are told apart,
+// there are lanes, a limiter watches, a journal records, or nothing is free, as while
+// units are missed elsewhere.
 func (m *Machine) Lend() (room int, ok bool) {
 	room = m.room()
 	switch {
-	case m.line.len > 0, m.draining, m.journal != nil, m.cfg.Limiter != nil, m.cfg.PerCaller > 0, room <= 0:
+	case m.line.len > 0, m.draining, m.journal != nil, m.cfg.Limiter != nil, m.cfg.PerCaller > 0, m.cfg.Fair, len(m.lanes) > 1, room <= 0:
 		return 0, false
 	}
 	return room, true
@@ -31,6 +31,10 @@ func (m *Machine) Collect(l Loan) {
 	m.counts.Decisions[Granted] += l.Grants
 	m.counts.Released += l.Grants + uint64(m.calls) - uint64(l.Calls)
 	m.inFlight, m.calls = l.Units, l.Calls
+	m.rest.units = l.Units
+	m.rest.granted += l.Grants
+	m.rest.offered += float64(l.Grants)
+	m.demand.started += float64(l.Grants)
 	m.peak = max(m.peak, l.Units+l.Gone)
 }
 
@@ -41,9 +45,9 @@ func (m *Machine) Refuses() (Verdict, bool) {
 	switch {
 	case m.draining:
 		return Draining, true
-	case m.cfg.PerCaller > 0: // it depends on whose it is
+	case m.cfg.PerCaller > 0, m.cfg.Fair, len(m.lanes) > 1: // it depends on whose it is
 		return Queued, false
-	case m.limit == 0, m.line.len > 0 && m.line.len >= m.MaxWaiting():
+	case m.limit == 0, m.line.len > 0 && m.crowded(&m.rest, 1, m.line.len, m.line.len):
 		return Busy, true
 	case m.ledger.refuse:
 		return Store, true

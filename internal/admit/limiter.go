@@ -51,7 +51,6 @@ type Observation struct {
 
 // End is what a release says of its call.
 type End struct {
-	Caller  *Caller       // whose it was; nil: not known
 	Held    time.Duration // how long the slot was held; 0: not measured
 	Outcome Outcome
 }

@@ -20,17 +20,17 @@ func (l limits) Observe(o *Observation) int {
 func TestLimiterActsAtOnce(t *testing.T) {
 	now := time.Unix(0, 0)
 	m := New(now, Config{Limit: 1, MaxWait: time.Second, MaxWaiting: 10, Limiter: limits{Joined: 2}})
-	m.Arrive(now, Arrival{Cost: 1})
-	_, w := arrive(m, now, Arrival{Cost: 1})
+	m.Arrive(now, Arrival{Claim: Claim{Cost: 1}})
+	_, w := arrive(m, now, Arrival{Claim: Claim{Cost: 1}})
 	if w.Verdict() != Granted || m.Limit() != 2 || m.InFlight() != 2 {
 		t.Errorf("%v, limit %d, in flight %d", w.Verdict(), m.Limit(), m.InFlight())
 	}
 
 	m = New(now, Config{Limit: 2, MaxWait: time.Second, MaxWaiting: 10, Limiter: limits{Finished: 1}})
-	m.Arrive(now, Arrival{Cost: 1})
-	m.Arrive(now, Arrival{Cost: 1})
-	_, w = arrive(m, now, Arrival{Cost: 1})
-	m.Release(now, 1, End{})
+	m.Arrive(now, Arrival{Claim: Claim{Cost: 1}})
+	m.Arrive(now, Arrival{Claim: Claim{Cost: 1}})
+	_, w = arrive(m, now, Arrival{Claim: Claim{Cost: 1}})
+	m.Release(now, Claim{Cost: 1}, End{})
 	if w.Verdict() != Queued || m.InFlight() != 1 {
 		t.Errorf("handed on before the limit fell: %v, in flight %d", w.Verdict(), m.InFlight())
 	}
@@ -44,13 +44,13 @@ func TestLimiterDoesNotOpenNorClose(t *testing.T) {
 	if m.Limit() != 5 {
 		t.Errorf("limit %d at first, want 5", m.Limit())
 	}
-	m.Arrive(now, Arrival{Cost: 1})
+	m.Arrive(now, Arrival{Claim: Claim{Cost: 1}})
 	if m.Limit() != 1 {
 		t.Errorf("limit %d, want 1", m.Limit())
 	}
 	m.SetLimit(now, 0)
-	m.Release(now, 1, End{})
-	if v := m.Arrive(now, Arrival{Cost: 1}); v != Busy || m.Limit() != 0 {
+	m.Release(now, Claim{Cost: 1}, End{})
+	if v := m.Arrive(now, Arrival{Claim: Claim{Cost: 1}}); v != Busy || m.Limit() != 0 {
 		t.Errorf("%v, limit %d", v, m.Limit())
 	}
 }
@@ -60,8 +60,8 @@ func TestLimiterDoesNotOpenNorClose(t *testing.T) {
 func TestDrainEndsFullTime(t *testing.T) {
 	now := time.Unix(0, 0)
 	m := New(now, Config{Limit: 2, MaxWait: time.Second})
-	m.Arrive(now, Arrival{Cost: 1})
-	arrive(m, now, Arrival{Cost: 2}) // one unit is free, and too little
+	m.Arrive(now, Arrival{Claim: Claim{Cost: 1}})
+	arrive(m, now, Arrival{Claim: Claim{Cost: 2}}) // one unit is free, and too little
 	if !m.rate.full {
 		t.Error("somebody waits, and the time does not count as full")
 	}

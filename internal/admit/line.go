@@ -14,18 +14,21 @@ type Waiter struct {
 	waited  time.Duration // when it is decided
 	own     time.Duration // the caller's own deadline, after arrival; 0: none
 	gauge   Gauge
-	number  uint64 // of a machine with a ledger: what the ledger knows the call by
+	number  uint64 // what a ledger knows the call by
 	cost    int32
 	id      int32 // in a journal or script
 	verdict Verdict
 	expiry  Verdict // what it is told when its time is up: Timeout or Deadline
 	caller  *Caller
+	lane    *Lane
 	link    bool
 	over    bool // more than its caller may have, when it came
 	ask     bool // it waits for the ledger's answer only
 
-	prev, next *Waiter // in line; after the verdict, next chains the decided ones
+	links [2]links // in the machine's line and in its lane's; after the verdict, the first chains the decided ones
 }
+
+type links struct{ prev, next *Waiter }
 
 // Verdict returns what was decided, [Queued] while nothing was.
 func (w *Waiter) Verdict() Verdict { return w.verdict }
@@ -39,6 +42,11 @@ func (w *Waiter) Waited() time.Duration { return w.waited }
 
 // Cost returns the units that the waiter's call takes.
 func (w *Waiter) Cost() int { return int(w.cost) }
+
+// Claim returns what the waiter's call takes.
+func (w *Waiter) Claim() Claim { return Claim{Cost: w.Cost(), Caller: w.caller, Lane: w.lane} }
+
+func (w *Waiter) bid() bid { return bid{w.lane, w.Cost(), w.number} }
 
 func (w *Waiter) deadline() time.Time {
 	if w.own == 0 {
@@ -58,36 +66,51 @@ func (w *Waiter) Ask() bool { return w.ask }
 
 // Next returns the waiter that stands behind w in line; once w is decided, the one
 // decided after it by the same event, see [Machine.Decided].
-func (w *Waiter) Next() *Waiter { return w.next }
+func (w *Waiter) Next() *Waiter { return w.links[byArrival].next }
 
-// line is the first-in-first-out list of those who wait.
+// line is the first-in-first-out list of those who wait: all of them, or those of one
+// lane.
 type line struct {
 	head, tail *Waiter
 	len        int
+	by         int // which of a waiter's links
 }
 
+const (
+	byArrival = iota
+	byLane
+)
+
 func (l *line) push(w *Waiter) {
-	w.prev, w.next = l.tail, nil
+	w.links[l.by] = links{prev: l.tail}
 	if l.tail == nil {
 		l.head = w
 	} else {
-		l.tail.next = w
+		l.tail.links[l.by].next = w
 	}
 	l.tail = w
 	l.len++
 }
 
 func (l *line) remove(w *Waiter) {
-	if w.prev == nil {
-		l.head = w.next
+	at := w.links[l.by]
+	if at.prev == nil {
+		l.head = at.next
 	} else {
-		w.prev.next = w.next
+		at.prev.links[l.by].next = at.next
 	}
-	if w.next == nil {
-		l.tail = w.prev
+	if at.next == nil {
+		l.tail = at.prev
 	} else {
-		w.next.prev = w.prev
+		at.next.links[l.by].prev = at.prev
 	}
-	w.prev, w.next = nil, nil
+	w.links[l.by] = links{}
 	l.len--
+}
+
+func (l *line) headCost() int {
+	if l.head == nil {
+		return 1
+	}
+	return l.head.Cost()
 }

@@ -16,17 +16,25 @@ type Config struct {
 	Measure    bool          // measure departures even when nobody may wait
 	Limiter    Limiter       // moves the limit; nil: it stays where it is set
 	PerCaller  int           // units of one caller that may run at once; 0: no bound
-	MaxCallers int           // with a bound: callers that are told apart at once; further ones share one
+	Fair       bool          // who has most gives up a place in line to whom has less
+	MaxCallers int           // callers that are told apart at once; further ones share one
+	Lanes      []LaneConfig  // of different names; at most MaxLanes - 1
 	Ledger     bool          // slots come from an outer ledger, and at first there are none; it never changes
+}
+
+// Claim is what a call takes of a machine, from its start to its end.
+type Claim struct {
+	Cost   int     // units; at least 1
+	Caller *Caller // whose it is; nil: not known
+	Lane   *Lane   // nil: that of calls without one
 }
 
 // Arrival is one call that wants to run.
 type Arrival struct {
-	Cost     int       // units; at least 1
+	Claim
 	Deadline time.Time // the caller's own; zero: none
 	Until    time.Time // end of a patience that began elsewhere, in a chain; zero: now + MaxWait
 	NoWait   bool      // refuse rather than queue; where a ledger lends, ask it first
-	Caller   *Caller   // whose it is; nil: not known
 	Link     bool      // one gate of a chain: its grant is no decision yet
 }
 
@@ -50,9 +58,12 @@ type Machine struct {
 	offered  uint64
 	draining bool
 	line     line
+	lanes    []*Lane // by rank
+	rest     Lane    // of calls without one: the last of them
 	callers  callers
 	overs    int // calls in line that were over their caller's bound as they came
 	rate     rate
+	demand   demand
 	counts   Counts
 	ledger   ledger // of a machine whose slots come from one
 
@@ -63,6 +74,7 @@ type Machine struct {
 // New returns a machine with nothing in flight.
 func New(now time.Time, c Config) *Machine {
 	m := &Machine{cfg: c, limit: c.Limit, want: c.Limit, slots: unlimited}
+	m.setLanes(c.Lanes)
 	if c.Ledger {
 		m.slots = 0
 	}
@@ -91,14 +103,6 @@ func (m *Machine) Draining() bool { return m.draining }
 // Counts returns what was decided, granted and released so far.
 func (m *Machine) Counts() Counts { return m.counts }
 
-// MaxWaiting returns the bound of the line in force.
-func (m *Machine) MaxWaiting() int {
-	if m.cfg.MaxWaiting > 0 {
-		return m.cfg.MaxWaiting
-	}
-	return 2 * m.limit
-}
-
 // Gauge is what a machine shows at one instant.
 type Gauge struct {
 	InFlight int32 // units
@@ -109,14 +113,14 @@ type Gauge struct {
 // Gauge returns what the machine shows now.
 func (m *Machine) Gauge() Gauge { return Gauge{int32(m.inFlight), int32(m.line.len), int32(m.limit)} }
 
-// Ahead returns how long the next call to join the line would stand in it at
-// the measured departure rate, and false while that is not known.
-func (m *Machine) Ahead() (time.Duration, bool) {
+// Ahead returns how long the next call of a lane would stand in line at the measured
+// departure rate, and false while that is not known.
+func (m *Machine) Ahead(l *Lane) (time.Duration, bool) {
 	mu, known := m.rate.perSecond()
 	if !known {
 		return 0, false
 	}
-	seconds := float64(m.line.len+1) / mu
+	seconds := float64(m.ahead(m.lane(l), 1)+1) / mu
 	return time.Duration(min(seconds, maxSeconds) * float64(time.Second)), true
 }
 
@@ -129,7 +133,7 @@ func (m *Machine) room() int { return min(m.limit, m.slots) - m.inFlight }
 
 // full leaves slots out: one that has none and is asked for none says nothing of
 // the backend. Nor do those who wait for their own caller.
-func (m *Machine) full(now time.Time) bool { return m.inFlight >= m.limit || m.first(now) != nil }
+func (m *Machine) full(now time.Time) bool { return m.inFlight >= m.limit || m.waits(now) }
 
 func (m *Machine) measures() bool { return m.cfg.MaxWait > 0 || m.cfg.Measure }
 
@@ -137,18 +141,24 @@ func (m *Machine) measures() bool { return m.cfg.MaxWait > 0 || m.cfg.Measure }
 // then puts it in line with [Machine.Join], before anything else is asked of the
 // machine. Every other verdict is final.
 func (m *Machine) Arrive(now time.Time, a Arrival) Verdict {
-	a.Caller.comes(1) // or it would be forgotten if its last call in line is found to be over
+	a.Caller.comes(1) // or it would be forgotten if its last call in line ends by this
 	m.sweep(now)
 	m.offered++
-	v := m.judge(now, a)
+	l := m.lane(a.Lane)
+	l.offered += float64(a.Cost)
+	v := m.judge(now, l, a)
+	if v == Queued {
+		m.makeSeat(now, l, a)
+	}
 	a.Caller.comes(-1)
 	switch v {
 	case Queued:
 		return v
 	case Granted:
-		m.start(now, a.Caller, a.Cost, a.Link, 0, a.Deadline)
+		m.start(now, a.Claim, a.Link, 0, a.Deadline)
 	default:
 		m.counts.Decisions[v]++
+		l.refuse(now)
 		m.forget(a.Caller)
 	}
 	m.settle(now)
@@ -163,52 +173,61 @@ func (m *Machine) Join(now time.Time, a Arrival, w *Waiter) {
 	if w.over = m.over(a.Caller, a.Cost); w.over {
 		m.overs++
 	}
-	w.caller = a.Caller
+	w.caller, w.lane = a.Caller, m.lane(a.Lane)
 	w.caller.joins(a.Cost)
 	if !a.Deadline.IsZero() {
 		w.own = a.Deadline.Sub(now)
 	}
 	w.until, w.expiry = m.patience(now, a)
-	if m.cfg.Ledger {
-		m.number(w)
-		if w.ask = m.asks(a); w.ask {
-			m.ledger.asking++
-		}
+	m.number(w)
+	if w.ask = m.asks(a); w.ask {
+		m.ledger.asking++
 	}
 	m.line.push(w)
+	w.lane.line.push(w)
+	m.trim(now, w.lane)
 	if m.cfg.Limiter != nil {
 		m.observe(now, &Observation{Kind: Joined, Cost: a.Cost, Deadline: a.Deadline})
+	}
+	if len(m.lanes) > 1 || m.cfg.Fair { // who was sent away may have kept others from starting
+		m.dispatch(now)
 	}
 	m.settle(now)
 	m.noteArrival(now, a, Queued, w)
 }
 
 // judge says what becomes of an arrival.
-func (m *Machine) judge(now time.Time, a Arrival) Verdict {
+func (m *Machine) judge(now time.Time, l *Lane, a Arrival) Verdict {
 	over := m.over(a.Caller, a.Cost)
+	most := m.most(l, m.limit)
 	switch {
-	case a.Cost > max(m.cfg.Limit, m.limit), over && a.Cost > m.cfg.PerCaller:
+	case a.Cost > max(m.most(l, m.cfg.Limit), most), over && a.Cost > m.cfg.PerCaller:
 		return TooLarge
 	case m.draining:
 		return Draining
 	case !a.Deadline.IsZero() && !a.Deadline.After(now): // a call nobody waits for never runs
 		return Deadline
-	case a.Cost > m.limit: // closed, or shrunk below this call: it would block the line
+	case a.Cost > most: // closed, or shrunk below this call: it would block the line
 		return Busy
 	case m.ledger.refuse:
 		return Store
-	case !over && a.Cost <= m.room() && m.first(now) == nil:
+	case !over && m.mayStart(now, l, a.Cost):
 		return Granted
 	}
-	place := m.line.len + 1
-	until, _ := m.patience(now, a)
-	asks := m.asks(a)
+	until, expiry := m.patience(now, a)
+	asks, seat := m.asks(a), m.seat(l, a)
 	switch {
-	case over && (a.NoWait || place > m.MaxWaiting() || !until.After(now) || !m.mayStandOver()):
+	case over && (a.NoWait || !seat || !m.mayStandOver()):
 		return Capped
-	case asks && !m.mayAsk(a.Cost), a.NoWait && !asks, place > m.MaxWaiting(), !until.After(now):
+	case asks && !m.mayAsk(a.Cost), a.NoWait && !asks, !seat:
 		return Busy
-	case m.cfg.MaxWaiting == 0 && !asks && !over && !m.scouts() && m.rate.hopeless(place, until.Sub(now)):
+	case !until.After(now) && expiry == Deadline:
+		return Deadline
+	case !until.After(now) && over:
+		return Capped
+	case !until.After(now):
+		return Busy
+	case m.cfg.MaxWaiting == 0 && !asks && !over && !m.scouts() && m.rate.hopeless(m.ahead(l, a.Cost)+1, until.Sub(now)):
 		return Busy
 	}
 	return Queued
@@ -220,8 +239,8 @@ func (m *Machine) judge(now time.Time, a Arrival) Verdict {
 func (m *Machine) scouts() bool { return m.cfg.Ledger && m.line.len == 0 }
 
 // patience returns until when an arrival may wait, and what it is told if that
-// passes: the gate's patience, a chain's, or the caller's own deadline if that
-// comes first.
+// passes: the gate's patience, a chain's, or the last moment at which it is worth to
+// start for the caller's own deadline, if that comes first.
 func (m *Machine) patience(now time.Time, a Arrival) (time.Time, Verdict) {
 	until, expiry := now.Add(m.cfg.MaxWait), Timeout
 	if !a.Until.IsZero() {
@@ -230,8 +249,10 @@ func (m *Machine) patience(now time.Time, a Arrival) (time.Time, Verdict) {
 	if m.asks(a) {
 		until, expiry = now.Add(askTime), Store
 	}
-	if !a.Deadline.IsZero() && a.Deadline.Before(until) {
-		until, expiry = a.Deadline, Deadline
+	if !a.Deadline.IsZero() {
+		if last := a.Deadline.Add(-m.rate.hold(m.limit) / 2); last.Before(until) {
+			until, expiry = last, Deadline
+		}
 	}
 	return until, expiry
 }

@@ -18,6 +18,8 @@ type model struct {
 	counts   Counts
 	decided  []*modelWaiter
 
+	lanes modelLanes
+
 	spans []modelSpan // full time and departures, in order
 	full  bool
 	since time.Time
@@ -27,12 +29,14 @@ type model struct {
 type modelCall struct {
 	cost int
 	who  string // its caller; empty: not known
+	lane string // empty: it has none
 }
 
 type modelWaiter struct {
 	w       *Waiter // the machine's
 	cost    int
 	who     string
+	lane    string
 	over    bool // more than its caller may have, when it came
 	link    bool
 	ask     bool
@@ -49,7 +53,12 @@ type modelSpan struct {
 	departure bool    // rather than time
 }
 
-func newModel(c Config) *model { return &model{cfg: c, limit: c.Limit} }
+func newModel(c Config) *model {
+	m := &model{cfg: c, limit: c.Limit}
+	m.lanes.of = map[string]*modelLane{"": {}}
+	m.setLanes(c.Lanes)
+	return m
+}
 
 func (m *model) inFlight() (units int) {
 	for _, c := range m.running {
@@ -58,42 +67,42 @@ func (m *model) inFlight() (units int) {
 	return units
 }
 
-func (m *model) fits(cost int) bool {
-	return m.inFlight()+cost <= min(m.limit, m.slots())
-}
-
 func (m *model) maxWaiting() int {
 	if m.cfg.MaxWaiting != 0 {
 		return m.cfg.MaxWaiting
 	}
-	return 2 * m.limit
+	n := 2 * m.limit
+	if mu, known := m.mu(); known && m.limit > 0 {
+		n = max(n, int(math.Ceil(mu*m.cfg.MaxWait.Seconds())))
+	}
+	return n
 }
 
-func (m *model) arrive(now time.Time, a Arrival, who string) (Verdict, *modelWaiter) {
-	if w := m.first(now); w != nil && !w.until.After(now) {
+func (m *model) arrive(now time.Time, a Arrival, who, lane string) (Verdict, *modelWaiter) {
+	if w := m.next(now); w != nil && !w.until.After(now) {
 		m.dispatch(now)
 	}
-	v, w := m.judge(now, a, who)
+	m.lanes.log = append(m.lanes.log, modelDemand{lane: lane, offered: a.Cost})
+	v, w := m.judge(now, a, who, lane)
 	switch v {
 	case Granted:
-		m.start(a.Cost, a.Link, who)
+		m.start(now, a.Cost, a.Link, who, lane)
 	case Queued:
-		m.line = append(m.line, w)
-		m.ledger.joined++
-		w.number = m.ledger.joined
+		m.sit(now, w)
 	default:
 		m.counts.Decisions[v]++
+		m.lanes.of[lane].refusedAt = now
 	}
 	m.settle(now)
 	return v, w
 }
 
-func (m *model) judge(now time.Time, a Arrival, who string) (Verdict, *modelWaiter) {
+func (m *model) judge(now time.Time, a Arrival, who, lane string) (Verdict, *modelWaiter) {
 	over := m.over(a.Cost, who)
 	if over && a.Cost > m.cfg.PerCaller {
 		return TooLarge, nil
 	}
-	if a.Cost > m.cfg.Limit && a.Cost > m.limit {
+	if a.Cost > m.most(lane, m.cfg.Limit) && a.Cost > m.most(lane, m.limit) {
 		return TooLarge, nil
 	}
 	if m.draining {
@@ -102,16 +111,16 @@ func (m *model) judge(now time.Time, a Arrival, who string) (Verdict, *modelWait
 	if !a.Deadline.IsZero() && !now.Before(a.Deadline) {
 		return Deadline, nil
 	}
-	if a.Cost > m.limit {
+	if a.Cost > m.most(lane, m.limit) {
 		return Busy, nil
 	}
 	if m.ledger.refuse {
 		return Store, nil
 	}
-	if m.first(now) == nil && m.fits(a.Cost) && !over {
+	if !over && m.mayStart(now, lane, a.Cost) {
 		return Granted, nil
 	}
-	w := &modelWaiter{cost: a.Cost, who: who, over: over, link: a.Link, arrived: now, until: now.Add(m.cfg.MaxWait), expiry: Timeout}
+	w := &modelWaiter{cost: a.Cost, who: who, lane: lane, over: over, link: a.Link, arrived: now, until: now.Add(m.cfg.MaxWait), expiry: Timeout}
 	if !a.Until.IsZero() {
 		w.until = a.Until
 	}
@@ -124,23 +133,39 @@ func (m *model) judge(now time.Time, a Arrival, who string) (Verdict, *modelWait
 			return Busy, nil
 		}
 	}
-	if !a.Deadline.IsZero() && a.Deadline.Before(w.until) {
-		w.until, w.expiry = a.Deadline, Deadline
+	if !a.Deadline.IsZero() {
+		last := a.Deadline
+		if mu, known := m.mu(); known { // half of what a unit is held
+			last = last.Add(-time.Duration(float64(m.limit)/mu*1e9) / 2)
+		}
+		if last.Before(w.until) {
+			w.until, w.expiry = last, Deadline
+		}
 	}
+	seat := m.seat(w)
 	overs := 0
 	for _, w := range m.line {
 		if w.over {
 			overs++
 		}
 	}
-	if over && (a.NoWait || len(m.line) >= m.maxWaiting() || !now.Before(w.until) || 2*overs >= m.maxWaiting()) {
+	if over && (a.NoWait || !seat || 2*overs >= m.maxWaiting()) {
 		return Capped, nil
 	}
-	if a.NoWait && !w.ask || len(m.line) >= m.maxWaiting() || !now.Before(w.until) {
+	if a.NoWait && !w.ask || !seat {
+		return Busy, nil
+	}
+	if !now.Before(w.until) {
+		if w.expiry == Timeout && over {
+			return Capped, nil
+		}
+		if w.expiry == Deadline {
+			return Deadline, nil
+		}
 		return Busy, nil
 	}
 	first := m.cfg.Ledger && len(m.line) == 0 // the ledger must hear of somebody
-	if m.cfg.MaxWaiting == 0 && !w.ask && !first && !over && m.hopeless(len(m.line)+1, w.until.Sub(now)) {
+	if m.cfg.MaxWaiting == 0 && !w.ask && !first && !over && m.hopeless(m.ahead(lane, a.Cost)+1, w.until.Sub(now)) {
 		return Busy, nil
 	}
 	return Queued, w
@@ -191,15 +216,6 @@ func (m *model) capped(w *modelWaiter) bool {
 	return m.cfg.PerCaller > 0 && w.who != "" && running+w.cost > m.cfg.PerCaller
 }
 
-func (m *model) first(now time.Time) *modelWaiter {
-	for _, w := range m.line {
-		if !m.capped(w) || !now.Before(w.until) {
-			return w
-		}
-	}
-	return nil
-}
-
 func (m *model) late(w *modelWaiter) Verdict {
 	if w.expiry == Timeout && m.capped(w) {
 		return Capped
@@ -207,8 +223,20 @@ func (m *model) late(w *modelWaiter) Verdict {
 	return w.expiry
 }
 
-func (m *model) start(cost int, link bool, who string) {
-	m.running = append(m.running, modelCall{cost, who})
+// configure puts another configuration in force; the limit comes after.
+func (m *model) configure(c Config) {
+	openEnded := func(c Config) bool { return c.MaxWait > 0 && c.MaxWaiting == 0 }
+	if openEnded(m.cfg) != openEnded(c) {
+		m.lanes.log = nil
+	}
+	m.cfg = c
+	m.setLanes(c.Lanes)
+}
+
+func (m *model) start(now time.Time, cost int, link bool, who, lane string) {
+	m.lanes.log = append(m.lanes.log, modelDemand{started: cost})
+	m.passOver(now, lane, cost)
+	m.running = append(m.running, modelCall{cost, who, lane})
 	m.counts.Granted++
 	if !link {
 		m.counts.Decisions[Granted]++
@@ -227,21 +255,19 @@ func (m *model) decide(now time.Time, w *modelWaiter, v Verdict) {
 	w.verdict, w.waited = v, max(0, now.Sub(w.arrived))
 	m.decided = append(m.decided, w)
 	if v == Granted {
-		m.start(w.cost, w.link, w.who)
+		m.start(now, w.cost, w.link, w.who, w.lane)
 	} else {
+		m.lanes.of[w.lane].refusedAt = now
 		m.counts.Decisions[v]++
 	}
 }
 
 func (m *model) dispatch(now time.Time) {
-	for head := m.first(now); head != nil; head = m.first(now) {
-		switch {
-		case !now.Before(head.until):
-			m.decide(now, head, m.late(head))
-		case m.fits(head.cost):
-			m.decide(now, head, Granted)
-		default:
-			return
+	for w := m.next(now); w != nil; w = m.next(now) {
+		if now.Before(w.until) {
+			m.decide(now, w, Granted)
+		} else {
+			m.decide(now, w, m.late(w))
 		}
 	}
 }
@@ -279,17 +305,14 @@ func (m *model) disown(now time.Time, w *modelWaiter, v Verdict) {
 		m.counts.Decisions[Granted]--
 	}
 	m.counts.Decisions[v]++
-	m.unwind(now, modelCall{w.cost, w.who})
+	m.unwind(now, modelCall{w.cost, w.who, w.lane})
 }
 
 func (m *model) setLimit(now time.Time, n int) {
-	shrank := n < m.limit
 	m.limit = n
-	if shrank {
-		for _, w := range slices.Clone(m.line) {
-			if w.cost > n {
-				m.decide(now, w, Busy)
-			}
+	for _, w := range slices.Clone(m.line) {
+		if w.cost > m.most(w.lane, n) {
+			m.decide(now, w, Busy)
 		}
 	}
 	m.dispatch(now)
@@ -310,11 +333,18 @@ func (m *model) settle(now time.Time) {
 	}
 	m.since = now
 	measures := m.cfg.MaxWait > 0 || m.cfg.Measure
-	m.full = measures && (m.first(now) != nil || m.inFlight() >= m.limit)
+	m.full = measures && (m.waits(now) || m.inFlight() >= m.limit)
+	m.lanes.log = append(m.lanes.log, modelDemand{at: now, waiting: len(m.line) > 0})
 }
 
-// hopeless computes μ from the whole history and the chance from the definition.
+// hopeless computes the chance from the definition.
 func (m *model) hopeless(place int, patience time.Duration) bool {
+	mu, known := m.mu()
+	return known && naiveTail(mu*patience.Seconds(), place) < chance
+}
+
+// mu is computed from the whole history.
+func (m *model) mu() (perSecond float64, known bool) {
 	var departures, seconds float64
 	weight := 1.0
 	for _, s := range slices.Backward(m.spans) {
@@ -325,9 +355,9 @@ func (m *model) hopeless(place int, patience time.Duration) bool {
 		}
 	}
 	if departures < rateKnown || seconds <= 0 {
-		return false
+		return 0, false
 	}
-	return naiveTail(departures/seconds*patience.Seconds(), place) < chance
+	return departures / seconds, true
 }
 
 // naiveTail is P[Poisson(mean) ≥ k], one minus the sum of the terms below.

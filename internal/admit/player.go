@@ -21,7 +21,7 @@ import (
 // new, arrive, release, unwind, due, leave, disown, limit, configure, drain, resume,
 // count and state, and those of a machine with a ledger; testdata shows each.
 func Play(script io.Reader, out io.Writer) error {
-	p := &player{start: time.Unix(0, 0).UTC(), names: map[string]*Waiter{}}
+	p := &player{start: time.Unix(0, 0).UTC(), names: map[string]*Waiter{}, gone: map[string]*Lane{}}
 	in := bufio.NewScanner(script)
 	for n := 1; in.Scan(); n++ {
 		line := in.Text()
@@ -46,6 +46,7 @@ type player struct {
 	names map[string]*Waiter
 	order []string // the names, by the waiters' ids
 	tape  *tape
+	gone  map[string]*Lane
 }
 
 // tape answers for a limiter what it answered when the script was written.
@@ -100,6 +101,31 @@ func (a *args) number(s string, absent int) int {
 		a.err = err
 	}
 	return n
+}
+
+// lanes reads what scriptLanes writes.
+func (a *args) lanes() (lanes []LaneConfig) {
+	if a.values["lanes"] == "" {
+		return nil
+	}
+	for word := range strings.SplitSeq(a.values["lanes"], ",") {
+		f := append(strings.Split(word, "/"), "", "", "", "")
+		lanes = append(lanes, LaneConfig{
+			Name: f[0], Rank: a.number(f[1], 1), Reserved: a.number(f[2], 0), Share: a.fraction(f[3]), MaxShare: a.fraction(f[4]),
+		})
+	}
+	return lanes
+}
+
+func (a *args) fraction(s string) float64 {
+	if s == "" {
+		return 0
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		a.err = err
+	}
+	return x
 }
 
 func (a *args) duration(key string) time.Duration {
@@ -157,11 +183,9 @@ func (p *player) apply(now time.Time, verb string, a *args) []string {
 	case "arrive":
 		return p.arrive(now, a)
 	case "release":
-		p.m.Release(now, a.number(a.values["cost"], 1), End{
-			Caller: p.caller(a), Held: a.duration("held"), Outcome: Outcome(a.number(a.values["outcome"], 0)),
-		})
+		p.m.Release(now, p.claim(a), End{Held: a.duration("held"), Outcome: Outcome(a.number(a.values["outcome"], 0))})
 	case "unwind":
-		p.m.Unwind(now, a.number(a.values["cost"], 1), p.caller(a))
+		p.m.Unwind(now, p.claim(a))
 	case "due":
 		p.m.ExpireDue(now)
 	case "leave", "disown":
@@ -208,7 +232,7 @@ func (p *player) tellLedger(now time.Time, verb string, a *args) []string {
 	case "together":
 		p.m.Together(now)
 	case "retract":
-		p.m.Retract(now, a.number(a.values["cost"], 1), p.caller(a))
+		p.m.Retract(now, p.claim(a))
 	default:
 		a.err = fmt.Errorf("unknown verb %q", verb)
 	}
@@ -220,7 +244,7 @@ func (p *player) config(a *args) Config {
 		Limit: a.number(a.values["limit"], 1), MaxWait: a.duration("wait"),
 		MaxWaiting: a.number(a.values["line"], 0), Measure: a.has("measure"),
 		PerCaller: a.number(a.values["each"], 0), MaxCallers: a.number(a.values["callers"], math.MaxInt),
-		Ledger: a.has("ledger"),
+		Ledger: a.has("ledger"), Fair: a.has("fair"), Lanes: a.lanes(),
 	}
 	if a.has("limiter") {
 		if p.tape == nil {
@@ -243,11 +267,22 @@ func (p *player) caller(a *args) *Caller {
 	}
 }
 
+func (p *player) claim(a *args) Claim {
+	c := Claim{Cost: a.number(a.values["cost"], 1), Caller: p.caller(a)}
+	if name := a.values["lane"]; name != "" {
+		if c.Lane = p.m.Lane(name); c.Lane == nil {
+			c.Lane = p.gone[name]
+		}
+		p.gone[name] = c.Lane // for when it is no more
+	}
+	return c
+}
+
 func (p *player) arrive(now time.Time, a *args) []string {
 	call := Arrival{
-		Cost:     a.number(a.values["cost"], 1),
+		Claim:    p.claim(a),
 		Deadline: a.moment("deadline", p.start), Until: a.moment("until", p.start),
-		Caller: p.caller(a), NoWait: a.has("try"), Link: a.has("link"),
+		NoWait: a.has("try"), Link: a.has("link"),
 	}
 	if a.values["caller"] == "shared" { // as it was called when it found no place
 		p.m.callers.beyond++
@@ -301,6 +336,11 @@ func (p *player) state() []string {
 	if m.cfg.PerCaller > 0 {
 		known, beyond := m.Callers()
 		told = append(told, fmt.Sprintf("callers %d", known), fmt.Sprintf("beyond %d", beyond))
+	}
+	for _, l := range m.Lanes() {
+		if l.Name != "" {
+			told = append(told, fmt.Sprintf("%s %d and %d", l.Name, l.InFlight, l.Waiting))
+		}
 	}
 	for v, n := range c.Decisions {
 		if n > 0 {

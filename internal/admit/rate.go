@@ -66,6 +66,18 @@ func (r *rate) perSecond() (float64, bool) {
 	return r.departures / r.seconds, true
 }
 
+// hold returns for how long a unit is held, by Little's law: limit ÷ μ; 0 while that is
+// not known. A call that has less than half of it until its deadline would hardly make
+// it: with all of it one that needs less than others is sent away, with none of it work
+// is begun that nobody waits for any more.
+func (r *rate) hold(limit int) time.Duration {
+	mu, known := r.perSecond()
+	if !known {
+		return 0
+	}
+	return time.Duration(min(float64(limit)/mu, maxSeconds) * float64(time.Second))
+}
+
 // chance is the least probability of being served in time with which a call is
 // let into the line. At half of it, line places go to calls that time out 39 of
 // 40 times; at twice it, one caller in ten that would have been served is sent

@@ -15,11 +15,12 @@ const (
 	Canceled                // the caller left
 	Capped                  // its caller has as much as one may have
 	Store                   // the ledger that lends slots is away, or did not answer
+	Shed                    // gave up its place in line for a call that goes before it
 	Verdicts                // how many there are
 )
 
 var verdictNames = [Verdicts]string{
-	"queued", "granted", "busy", "timeout", "deadline", "too_large", "draining", "canceled", "capped", "store",
+	"queued", "granted", "busy", "timeout", "deadline", "too_large", "draining", "canceled", "capped", "store", "shed",
 }
 
 // String returns the word that scripts use for v.

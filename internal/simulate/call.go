@@ -35,9 +35,9 @@ type call struct {
 
 // pass is a gate that a call has passed.
 type pass struct {
-	gate   *gate
-	since  instant
-	caller *admit.Caller
+	gate  *gate
+	since instant
+	claim admit.Claim
 }
 
 func (s *sim) newCall() *call {
@@ -104,7 +104,7 @@ func (s *sim) finish(c *call, o admit.Outcome) {
 	}
 	for i := len(c.passed) - 1; i >= 0; i-- {
 		p := c.passed[i]
-		p.gate.release(c, p, o)
+		p.gate.release(p, o)
 	}
 	c.passed = c.passed[:0]
 	if !c.left {

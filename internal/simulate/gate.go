@@ -73,11 +73,11 @@ func (g *gate) ask(c *call) (passed bool) {
 func (g *gate) askMachine(c *call) (passed bool) {
 	g.touch()
 	now := g.sim.time(g.sim.now)
-	a := admit.Arrival{Cost: c.route.cost, Until: c.until, NoWait: c.noWait, Link: len(c.route.Gates) > 1}
+	a := admit.Arrival{Claim: admit.Claim{Cost: c.route.cost, Lane: g.machine.Lane(c.route.Lane)}, Until: c.until, NoWait: c.noWait, Link: len(c.route.Gates) > 1}
 	if c.crowd.Tells && c.leavesAt != never {
 		a.Deadline = g.sim.time(c.leavesAt)
 	}
-	if c.caller != "" && g.Config.PerCaller > 0 {
+	if c.caller != "" && (g.Config.PerCaller > 0 || g.Config.Fair) {
 		a.Caller = g.machine.Caller(c.caller)
 	}
 	g.offered++
@@ -86,13 +86,13 @@ func (g *gate) askMachine(c *call) (passed bool) {
 	case admit.Queued:
 		c.waiter = admit.Waiter{Owner: c}
 		c.waits = g
-		c.passed = append(c.passed, pass{gate: g, caller: a.Caller})
+		c.passed = append(c.passed, pass{gate: g, claim: a.Claim})
 		g.machine.Join(now, a, &c.waiter)
 		if until := instant(c.waiter.Until().Sub(start)); until < g.due.at {
 			g.sim.agenda.set(g.due, max(until, g.sim.now))
 		}
 	case admit.Granted:
-		c.passed = append(c.passed, pass{g, g.sim.now, a.Caller})
+		c.passed = append(c.passed, pass{g, g.sim.now, a.Claim})
 	}
 	g.settle()
 	if v != admit.Granted && v != admit.Queued {
@@ -119,10 +119,9 @@ func (g *gate) settle() {
 	}
 }
 
-func (g *gate) release(c *call, p pass, o admit.Outcome) {
+func (g *gate) release(p pass, o admit.Outcome) {
 	g.touch()
-	end := admit.End{Caller: p.caller, Held: time.Duration(g.sim.now - p.since), Outcome: o}
-	g.machine.Release(g.sim.time(g.sim.now), c.route.cost, end)
+	g.machine.Release(g.sim.time(g.sim.now), p.claim, admit.End{Held: time.Duration(g.sim.now - p.since), Outcome: o})
 	g.settle()
 	if g.foreign != nil {
 		g.foreign.Release(c.number, c.left)
@@ -178,13 +177,13 @@ func (s *sim) refused(c *call, g *gate, v admit.Verdict) {
 	}
 	told := 0
 	if c.crowd.Retries.Honours && v != admit.Canceled {
-		ahead, _ := g.machine.Ahead()
+		ahead, _ := g.machine.Ahead(g.machine.Lane(c.route.Lane))
 		told = admit.RetryAfter(ahead, max(1, g.RetryLo), g.retryHi(), s.dice.IntN)
 	}
 	for i := len(c.passed) - 1; i >= 0; i-- {
 		p := c.passed[i]
 		p.gate.touch()
-		p.gate.machine.Unwind(s.time(s.now), c.route.cost, p.caller)
+		p.gate.machine.Unwind(s.time(s.now), p.claim)
 		p.gate.settle()
 	}
 	c.passed = c.passed[:0]

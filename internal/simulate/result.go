@@ -92,6 +92,7 @@ var decisions = [admit.Verdicts]forebay.Decision{
 	admit.Granted: forebay.Accepted, admit.Busy: forebay.RejectedBusy, admit.Timeout: forebay.RejectedTimeout,
 	admit.Deadline: forebay.RejectedDeadline, admit.TooLarge: forebay.RejectedTooLarge, admit.Draining: forebay.RejectedDraining,
 	admit.Canceled: forebay.Canceled, admit.Capped: forebay.RejectedCaller, admit.Store: forebay.RejectedStore,
+	admit.Shed: forebay.RejectedShed,
 }
 
 // clientTally counts a client's calls.

@@ -35,6 +35,7 @@ type Route struct {
 	Name  string
 	Gates []string // passed in this order, all or none; none: nothing is refused
 	Cost  int      // units of each gate; 0: 1
+	Lane  string   // of each gate that has it; empty: none
 	Work  []Visit  // one after the other
 }
 

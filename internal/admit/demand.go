@@ -1,0 +1,97 @@
+package admit
+
+import (
+	"math"
+	"time"
+)
+
+// demand measures what is asked of a machine whose line has no bound of its own: by how
+// much more is offered than can start, and for how much of the time somebody waits. Both
+// have a memory of one second: half of it sees a standing line in what is a burst, twice
+// it lets callers wait in vain for as long again when one begins.
+type demand struct {
+	since   time.Time // up to where time was counted
+	waiting bool      // from then on
+	spell   float64   // seconds since the last fading,
+	waited  float64   // in which somebody waited; and those of the last second or so before
+	started float64   // units; of those offered each lane has its own
+}
+
+// fading is in what steps the memory fades: a hundredth of it makes no difference of a
+// percent.
+const fading = 0.01 // seconds
+
+// advance counts the time since the last event, and notes whether somebody waits from now
+// on.
+func (d *demand) advance(m *Machine, now time.Time) {
+	if !m.openEnded() {
+		return
+	}
+	dt := now.Sub(d.since)
+	if dt > 0 && dt < anotherClock {
+		d.spell += dt.Seconds()
+		if d.waiting {
+			d.waited += dt.Seconds()
+		}
+		if d.spell >= fading {
+			keep := math.Exp(-d.spell)
+			d.waited *= keep
+			d.started *= keep
+			for _, l := range m.lanes {
+				l.offered *= keep
+			}
+			d.spell = 0
+		}
+	}
+	if dt > 0 || dt < -anotherClock {
+		d.since = now
+	}
+	d.waiting = m.line.len > 0
+}
+
+// standing is the part of the time, with somebody in line, from which on that is no
+// burst that passes. With .35 it is one after .4 s of waiting, with .95 after 3 s.
+const standing = 0.7
+
+// idle is how often a backend may find nobody in a line that stands, and costs that much
+// of its throughput. Half of it makes lines longer by one place in seven at 2 × the load,
+// twice it shorter by as much.
+const idle = 0.002
+
+// enough returns how many calls in line, of one's own rank and above, are enough to keep
+// a backend busy to which ρ times as much is offered as it can start: that of M/M/1/K
+// whose P[idle] = (ρ−1) ÷ (ρ^(K+1) − 1) is at most .002. Longer lines only make their
+// callers wait. False: as many as there are, for not more is offered than can start, or
+// this is a burst.
+func (m *Machine) enough(l *Lane) (int, bool) {
+	if m.demand.waited < standing || m.demand.started <= 0 {
+		return 0, false
+	}
+	offered := 0.0
+	for _, other := range m.lanes {
+		if other.Rank <= l.Rank {
+			offered += other.offered
+		}
+	}
+	rho := offered / m.demand.started
+	if rho <= 1.001 { // from there on it is a line of four hundred
+		return 0, false
+	}
+	return int(math.Ceil(math.Log1p((rho-1)/idle) / math.Log(rho))), true
+}
+
+// openEnded reports whether there is a line, and nobody has said how long it may be.
+func (m *Machine) openEnded() bool { return m.cfg.MaxWait > 0 && m.cfg.MaxWaiting == 0 }
+
+func (m *Machine) forgetDemand() {
+	m.demand = demand{}
+	for _, l := range m.lanes {
+		l.offered = 0
+	}
+}
+
+// Missed counts calls, of one unit and no lane, that were refused by what
+// [Machine.Refuses] had said.
+func (m *Machine) Missed(n uint64) {
+	m.rest.offered += float64(n)
+}
