@@ -11,9 +11,9 @@ import (
 // Calls of it wait in a line of their own within the gate's.
 //
 // Whose turn it is: first comes a lane that was passed over by 50 units while it wanted
-// to run, so that everybody gets 2 % in the end; then one that has less than its Share; then
-// the one with the lowest Rank; then who came first. Who is next and does not fit keeps
-// the others from passing, except those for whom enough is Reserved.
+// to run, so that everybody gets 2 % in the end; then one that has less than its Share;
+// then the one with the lowest Rank; then who came first. Who is next and does not fit
+// keeps the others from passing, except those for whom enough is Reserved.
 //
 // If the line is full a call takes the place of the newest call of the lowest lane below
 // its own, which is refused as [RejectedShed].

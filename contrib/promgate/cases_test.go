@@ -38,7 +38,7 @@ func TestTM01_RandomRoutes(t *testing.T) {
 	for _, metrics := range all {
 		series += len(metrics)
 	}
-	if want := (max+1)*10 + 10 + 15; series > want {
+	if want := (max+1)*11 + 11 + 15; series > want {
 		t.Errorf("%d series, want at most %d", series, want)
 	}
 	wantValue(t, all, calls, "forebay_decisions_total", "decision", "accepted")
@@ -80,10 +80,10 @@ func TestTM01_UnknownDecisions(t *testing.T) {
 		m.Observe(forebay.Event{Gate: "g", Kind: forebay.EventKind(d)})
 	}
 	all := gather(t, m)
-	if got := len(all["forebay_decisions_total"]); got != 10 {
-		t.Errorf("%d series of decisions, want 10", got)
+	if got := len(all["forebay_decisions_total"]); got != 11 {
+		t.Errorf("%d series of decisions, want 11", got)
 	}
-	wantValue(t, all, 10, "forebay_decisions_total")
+	wantValue(t, all, 11, "forebay_decisions_total")
 }
 
 // Each gate has its own truth, however its calls end; a second release spoils no

@@ -193,6 +193,7 @@ forebay_decisions_total{decision="rejected_busy",gate="orders",lane="",route="/o
 forebay_decisions_total{decision="rejected_caller",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="rejected_deadline",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="rejected_draining",gate="orders",lane="",route="/o"} 0
+forebay_decisions_total{decision="rejected_shed",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="rejected_store",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="rejected_timeout",gate="orders",lane="",route="/o"} 0
 forebay_decisions_total{decision="rejected_too_large",gate="orders",lane="",route="/o"} 0

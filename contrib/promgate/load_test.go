@@ -57,7 +57,7 @@ func conservation(t *testing.T) {
 		for decision, want := range map[string]uint64{
 			"accepted": st.Accepted, "canceled": st.Canceled, "rejected_busy": st.RejectedBusy,
 			"rejected_timeout": st.RejectedTimeout, "rejected_deadline": st.RejectedDeadline,
-			"rejected_too_large": st.RejectedTooLarge, "rejected_draining": st.RejectedDraining, "rejected_store": st.RejectedStore,
+			"rejected_too_large": st.RejectedTooLarge, "rejected_draining": st.RejectedDraining, "rejected_store": st.RejectedStore, "rejected_shed": st.RejectedShed,
 		} {
 			wantValue(t, all, float64(want), "forebay_decisions_total", "gate", st.Name, "decision", decision)
 		}

@@ -10,9 +10,8 @@ import (
 	"example.com/forebay"
 )
 
-// laneLabel is the value of the label lane. Gates have no lanes, but the name is
-// part of the contract: dashboards that group by it keep working once they do.
-const laneLabel = ""
+// maxLanes bounds the lanes of one route: a gate has no more, and a route has one.
+const maxLanes = 16
 
 // decisions is every decision that a call can get, in order; the place of each is
 // its value less one.
@@ -35,8 +34,13 @@ type gateSeries struct {
 	peaks    peaks
 }
 
-// routeSeries counts the decisions of one route at one gate.
+// routeSeries counts the decisions of one route at one gate, by lane: each route has one,
+// and calls from code may have any.
 type routeSeries struct {
+	lanes *table[laneSeries]
+}
+
+type laneSeries struct {
 	decided []prometheus.Counter
 }
 
@@ -52,11 +56,13 @@ func (c *Collector) newGateSeries(gate string) *gateSeries {
 		s.wait = append(s.wait, c.wait.WithLabelValues(gate, d.String()))
 	}
 	s.routes = newTable(c.maxRoutes, func(route string) *routeSeries {
-		r := &routeSeries{}
-		for _, d := range decisions {
-			r.decided = append(r.decided, c.decided.WithLabelValues(gate, route, laneLabel, d.String()))
-		}
-		return r
+		return &routeSeries{newTable(maxLanes, func(lane string) *laneSeries {
+			l := &laneSeries{}
+			for _, d := range decisions {
+				l.decided = append(l.decided, c.decided.WithLabelValues(gate, route, lane, d.String()))
+			}
+			return l
+		})}
 	})
 	return s
 }
@@ -78,7 +84,7 @@ func (s *gateSeries) decided(e *forebay.Event) {
 	if i < 0 || i >= len(decisions) {
 		return // no gate says so; and labels come from a closed set
 	}
-	s.routes.get(e.Route).decided[i].Inc()
+	s.routes.get(e.Route).lanes.get(e.Lane).decided[i].Inc()
 	s.wait[i].Observe(e.Waited.Seconds())
 }
 

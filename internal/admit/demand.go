@@ -12,41 +12,29 @@ import (
 type demand struct {
 	since   time.Time // up to where time was counted
 	waiting bool      // from then on
-	spell   float64   // seconds since the last fading,
-	waited  float64   // in which somebody waited; and those of the last second or so before
+	waited  float64   // the part of the time in which somebody waited
 	started float64   // units; of those offered each lane has its own
 }
 
-// fading is in what steps the memory fades: a hundredth of it makes no difference of a
-// percent.
-const fading = 0.01 // seconds
-
-// advance counts the time since the last event, and notes whether somebody waits from now
-// on.
-func (d *demand) advance(m *Machine, now time.Time) {
-	if !m.openEnded() {
-		return
-	}
+// advance lets the memory fade up to now. It comes before whatever is counted, so that it
+// makes no difference how many events there are.
+func (m *Machine) advance(now time.Time) {
+	d := &m.demand
 	dt := now.Sub(d.since)
-	if dt > 0 && dt < anotherClock {
-		d.spell += dt.Seconds()
+	if dt > 0 && dt < anotherClock && m.openEnded() {
+		keep := math.Exp(-dt.Seconds())
+		d.waited *= keep
 		if d.waiting {
-			d.waited += dt.Seconds()
+			d.waited += 1 - keep
 		}
-		if d.spell >= fading {
-			keep := math.Exp(-d.spell)
-			d.waited *= keep
-			d.started *= keep
-			for _, l := range m.lanes {
-				l.offered *= keep
-			}
-			d.spell = 0
+		d.started *= keep
+		for _, l := range m.lanes {
+			l.offered *= keep
 		}
 	}
 	if dt > 0 || dt < -anotherClock {
 		d.since = now
 	}
-	d.waiting = m.line.len > 0
 }
 
 // standing is the part of the time, with somebody in line, from which on that is no

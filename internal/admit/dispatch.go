@@ -176,6 +176,7 @@ func (m *Machine) start(now time.Time, c Claim, link bool, waited time.Duration,
 	m.peak = max(m.peak, m.inFlight)
 	m.calls++
 	m.counts.Granted++
+	m.advance(now)
 	m.demand.started += float64(c.Cost)
 	if !link {
 		m.counts.Decisions[Granted]++
@@ -208,5 +209,6 @@ func (m *Machine) move(now time.Time) {
 func (m *Machine) settle(now time.Time) {
 	m.move(now)
 	m.rate.advance(now, m.measures() && m.full(now))
-	m.demand.advance(m, now)
+	m.advance(now)
+	m.demand.waiting = m.line.len > 0
 }

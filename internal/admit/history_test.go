@@ -86,12 +86,18 @@ func (h *history) lanes(limit int) (lanes []LaneConfig) {
 	return lanes
 }
 
+// pass lets less than so many milliseconds pass.
+func (h *history) pass(n int) {
+	h.now = h.now.Add(time.Duration(h.next(n)) * time.Millisecond)
+	h.model.now = h.now
+}
+
 func (h *history) step() {
 	if h.busy {
 		h.stepBusy()
 		return
 	}
-	h.now = h.now.Add(time.Duration(h.next(40)) * time.Millisecond)
+	h.pass(40)
 	if h.model.cfg.Ledger && h.next(3) == 0 {
 		h.hearFromLedger()
 		h.compare()
@@ -118,7 +124,7 @@ func (h *history) step() {
 
 // stepBusy is one of a gate that has more to do than it can, for long.
 func (h *history) stepBusy() {
-	h.now = h.now.Add(time.Duration(h.next(10)) * time.Millisecond)
+	h.pass(10)
 	switch n := h.next(64); {
 	case n < 40:
 		h.arrive()
@@ -321,8 +327,8 @@ func (h *history) lend() {
 			h.asked++
 			loan.Units, loan.Calls, loan.Grants = loan.Units+1, loan.Calls+1, loan.Grants+1
 			h.out = append(h.out, outCall{modelCall{cost: 1}, Claim{Cost: 1}})
-			h.model.lanes.log = append(h.model.lanes.log, modelDemand{offered: 1})
-			h.model.start(h.now, 1, false, "", "")
+			h.model.lanes.log = append(h.model.lanes.log, modelDemand{at: h.m.demand.since, offered: 1})
+			h.model.start(h.m.demand.since, 1, false, "", "") // when is not known: as the last event
 		} else if i := slices.Index(h.out, outCall{modelCall{cost: 1}, Claim{Cost: 1}}); i >= 0 {
 			room++
 			h.out = slices.Delete(h.out, i, i+1)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// MaxLanes is how many lanes a machine may have, the one of calls without a lane included.
+// MaxLanes is how many lanes a machine may have, with the one of calls without a lane.
 const MaxLanes = 16
 
 // turn is how many units others start until a lane that wants to run gets one of its own,

@@ -4,7 +4,7 @@ import "time"
 
 // Release gives back what a call took and lets in whoever fits now.
 func (m *Machine) Release(now time.Time, c Claim, end End) {
-	m.rate.depart()
+	m.rate.depart(now)
 	m.ends(c)
 	if m.cfg.Limiter != nil {
 		m.observe(now, &Observation{Kind: Finished, Cost: c.Cost, Held: end.Held, Outcome: end.Outcome})

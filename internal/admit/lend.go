@@ -25,7 +25,8 @@ func (m *Machine) Lend() (room int, ok bool) {
 	return room, true
 }
 
-// Collect ends a loan. Each call granted during it and not out now was released.
+// Collect ends a loan. Each call granted during it and not out now was released. For what
+// is asked of the machine they all came with its last event: when is not known.
 func (m *Machine) Collect(l Loan) {
 	m.counts.Granted += l.Grants
 	m.counts.Decisions[Granted] += l.Grants

@@ -144,6 +144,7 @@ func (m *Machine) Arrive(now time.Time, a Arrival) Verdict {
 	a.Caller.comes(1) // or it would be forgotten if its last call in line ends by this
 	m.sweep(now)
 	m.offered++
+	m.advance(now)
 	l := m.lane(a.Lane)
 	l.offered += float64(a.Cost)
 	v := m.judge(now, l, a)

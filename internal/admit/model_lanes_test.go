@@ -11,7 +11,7 @@ import (
 // modelLanes is what the model knows of lanes, by name, and of what is asked.
 type modelLanes struct {
 	of  map[string]*modelLane
-	log []modelDemand
+	log []modelDemand // in order
 }
 
 type modelLane struct {
@@ -322,37 +322,28 @@ func (m *model) sit(now time.Time, w *modelWaiter) {
 
 // enough is computed from the whole log.
 func (m *model) enough(lane string) float64 {
+	fades := func(at time.Time) float64 { return math.Exp(-m.now.Sub(at).Seconds()) }
+	offered, started, waited := 0.0, 0.0, 0.0
 	var since time.Time
-	waiting, spell, waited, started := false, 0.0, 0.0, 0.0
-	offered := map[string]float64{}
 	for _, e := range m.lanes.log {
-		if e.at.IsZero() {
-			offered[e.lane] += float64(e.offered)
-			started += float64(e.started)
-			continue
+		if e.offered > 0 && m.lanes.of[e.lane] != nil && m.rank(e.lane) <= m.rank(lane) {
+			offered += float64(e.offered) * fades(e.at)
 		}
-		if dt := e.at.Sub(since).Seconds(); dt > 0 && !since.IsZero() {
-			spell += dt
-			if waiting {
-				waited += dt
+		started += float64(e.started) * fades(e.at)
+		if e.offered+e.started == 0 {
+			if !since.IsZero() {
+				waited += fades(e.at) - fades(since)
+			}
+			since = time.Time{}
+			if e.waiting {
+				since = e.at
 			}
 		}
-		if spell >= fading {
-			waited, started = waited*math.Exp(-spell), started*math.Exp(-spell)
-			for lane := range offered {
-				offered[lane] *= math.Exp(-spell)
-			}
-			spell = 0
-		}
-		since, waiting = e.at, e.waiting
 	}
-	sum := 0.0
-	for other := range m.lanes.of {
-		if m.rank(other) <= m.rank(lane) {
-			sum += offered[other]
-		}
+	if !since.IsZero() {
+		waited += 1 - fades(since)
 	}
-	if rho := sum / started; waited >= standing && started > 0 && rho > 1.001 {
+	if rho := offered / started; waited >= standing && started > 0 && rho > 1.001 {
 		return math.Ceil(math.Log(1+(rho-1)/idle) / math.Log(rho))
 	}
 	return math.Inf(1)

@@ -19,6 +19,7 @@ type model struct {
 	decided  []*modelWaiter
 
 	lanes modelLanes
+	now   time.Time
 
 	spans []modelSpan // full time and departures, in order
 	full  bool
@@ -82,7 +83,7 @@ func (m *model) arrive(now time.Time, a Arrival, who, lane string) (Verdict, *mo
 	if w := m.next(now); w != nil && !w.until.After(now) {
 		m.dispatch(now)
 	}
-	m.lanes.log = append(m.lanes.log, modelDemand{lane: lane, offered: a.Cost})
+	m.lanes.log = append(m.lanes.log, modelDemand{at: now, lane: lane, offered: a.Cost})
 	v, w := m.judge(now, a, who, lane)
 	switch v {
 	case Granted:
@@ -234,7 +235,7 @@ func (m *model) configure(c Config) {
 }
 
 func (m *model) start(now time.Time, cost int, link bool, who, lane string) {
-	m.lanes.log = append(m.lanes.log, modelDemand{started: cost})
+	m.lanes.log = append(m.lanes.log, modelDemand{at: now, started: cost})
 	m.passOver(now, lane, cost)
 	m.running = append(m.running, modelCall{cost, who, lane})
 	m.counts.Granted++
@@ -274,6 +275,7 @@ func (m *model) dispatch(now time.Time) {
 
 func (m *model) release(now time.Time, c modelCall) {
 	if m.full {
+		m.passes(now)
 		m.spans = append(m.spans, modelSpan{departure: true})
 	}
 	m.unwind(now, c)
@@ -327,11 +329,16 @@ func (m *model) drain(now time.Time) {
 	m.settle(now)
 }
 
-func (m *model) settle(now time.Time) {
+// passes counts the time up to now, if it was full.
+func (m *model) passes(now time.Time) {
 	if m.full && now.After(m.since) {
 		m.spans = append(m.spans, modelSpan{seconds: now.Sub(m.since).Seconds()})
 	}
 	m.since = now
+}
+
+func (m *model) settle(now time.Time) {
+	m.passes(now)
 	measures := m.cfg.MaxWait > 0 || m.cfg.Measure
 	m.full = measures && (m.waits(now) || m.inFlight() >= m.limit)
 	m.lanes.log = append(m.lanes.log, modelDemand{at: now, waiting: len(m.line) > 0})

@@ -48,11 +48,12 @@ func (r *rate) advance(now time.Time, full bool) {
 // anotherClock is a step that no clock takes.
 const anotherClock = 30 * 24 * time.Hour
 
-// depart counts one departure; it is called before the event's own advance.
-func (r *rate) depart() {
+// depart counts one departure.
+func (r *rate) depart(now time.Time) {
 	if !r.full {
 		return
 	}
+	r.advance(now, true)
 	const keep = 1 - 1.0/rateMemory
 	r.departures = r.departures*keep + 1
 	r.seconds *= keep

@@ -49,7 +49,7 @@ func TestRateFollows(t *testing.T) {
 	depart := func(n int, every time.Duration) {
 		for range n {
 			now = now.Add(every)
-			r.depart()
+			r.depart(now)
 			r.advance(now, true)
 		}
 	}
@@ -70,7 +70,7 @@ func TestRateFollows(t *testing.T) {
 	now = now.Add(time.Hour)
 	r.advance(now, true)
 	before, _ := r.perSecond()
-	r.depart()
+	r.depart(now)
 	if mu, _ := r.perSecond(); mu < before {
 		t.Errorf("an idle hour lowered μ from %v to %v", before, mu)
 	}

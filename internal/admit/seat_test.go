@@ -204,12 +204,34 @@ func TestNoDoomedWork(t *testing.T) {
 		t.Errorf("40 ms until its deadline, work of 100 ms: %v", v)
 	}
 	_, w := arrive(m, now, Arrival{Claim: Claim{Cost: 1}, Deadline: now.Add(100 * ms)})
-	if got := w.Until().Sub(now); got != 50*ms {
+	if got := w.Until().Sub(now); got < 48*ms || got > 52*ms {
 		t.Errorf("100 ms until its deadline, work of 100 ms: it may wait for %v", got)
 	}
 	now = now.Add(60 * ms)
 	m.Release(now, Claim{Cost: 1}, End{})
 	if w.Verdict() != Deadline {
 		t.Errorf("a slot came 40 ms before its deadline: %v", w.Verdict())
+	}
+}
+
+// QU-14: light calls of a low lane do not slip past a heavy one of a high lane, in line or
+// without waiting; only what is reserved for a lane is not kept from it.
+func TestQU14HeavyCallIsNotPassed(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := New(now, Config{Limit: 10, MaxWait: time.Second, MaxWaiting: 8, Lanes: []LaneConfig{{Name: "high", Rank: 1}, {Name: "own", Rank: 3, Reserved: 1}}})
+	m.Arrive(now, Arrival{Claim: Claim{Cost: 8}})
+	_, heavy := arrive(m, now, Arrival{Claim: Claim{Cost: 2, Lane: m.Lane("high")}})
+	for range 100 {
+		if v, w := arrive(m, now, Arrival{Claim: Claim{Cost: 1}, NoWait: true}); v != Busy || w != nil {
+			t.Fatalf("a light call: %v", v)
+		}
+	}
+	_, light := arrive(m, now, Arrival{Claim: Claim{Cost: 1}})
+	if v, _ := arrive(m, now, Arrival{Claim: Claim{Cost: 1, Lane: m.Lane("own")}}); v != Granted {
+		t.Errorf("a call for which a unit is reserved: %v", v)
+	}
+	m.Release(now, Claim{Cost: 8}, End{})
+	if heavy.Verdict() != Granted || light.Verdict() != Granted || m.InFlight() != 4 {
+		t.Errorf("heavy %v, light %v, in flight %d", heavy.Verdict(), light.Verdict(), m.InFlight())
 	}
 }
