@@ -68,7 +68,7 @@ func TestTM04_LogMetricAndAdminAgree(t *testing.T) {
 		observers := []forebay.Observer{log.Observer(), metrics.Gates, book}
 		var store away
 		g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 2, MaxWait: 100 * time.Millisecond, MaxWaiting: 2, Track: true, Observers: observers, Cluster: &store,
-			PerCaller: forebay.PerCaller{MaxInFlight: 1}})
+			PerCaller: forebay.PerCaller{MaxInFlight: 1}, Lanes: []forebay.Lane{{Name: "top", Rank: 1}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,6 +139,17 @@ func produceEveryDecision(t *testing.T, g *forebay.Gate, store *away, observers 
 	acquire(ctx, twice, forebay.RejectedCaller)
 	first.Release()
 	a, b := acquire(ctx, call, forebay.Accepted), acquire(ctx, call, forebay.Accepted)
+	above, goAway := context.WithCancel(ctx)
+	top := call
+	top.Lane = "top"
+	go acquire(above, top, forebay.Canceled)
+	synctest.Wait()
+	go acquire(ctx, call, forebay.RejectedShed)
+	synctest.Wait()
+	go acquire(above, top, forebay.Canceled)
+	synctest.Wait()
+	goAway()
+	synctest.Wait()
 	leaving, leave := context.WithCancel(ctx)
 	hurried, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()

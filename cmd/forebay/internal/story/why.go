@@ -51,6 +51,8 @@ func (p *page) why() string {
 		return "the gate is draining: it admits nobody"
 	case forebay.RejectedStore:
 		return "the gate's slots come from a cluster, and its store is away or did not answer in time"
+	case forebay.RejectedShed:
+		return fmt.Sprintf("after %v in line it gave up its place for a call of a higher lane: it was the newest of the lowest", round(p.waited))
 	case forebay.Canceled:
 		return fmt.Sprintf("the caller left after %v in line, before it could run; nothing was answered", round(p.waited))
 	}
@@ -80,7 +82,7 @@ func (p *page) whyBusy() string {
 	case p.waiting >= bound:
 		return fmt.Sprintf("%s and the line was full: %d of %d waited", slots, p.waiting, bound)
 	}
-	return fmt.Sprintf("%s and %s in line before it: at the pace at which slots came free it had hardly a chance, below 5 %%, to get one within %v", slots, were(p.waiting), p.rules.maxWait)
+	return fmt.Sprintf("%s and %s in line before it: either it had hardly a chance, below 5 %%, to get a slot within %v at the pace at which they came free, or the line had stood for so long that it is kept as short as the work behind needs it", slots, were(p.waiting), p.rules.maxWait)
 }
 
 func (p *page) whyCaller() string {
