@@ -158,8 +158,8 @@ func (gs *Groups) Lookup(r *http.Request) Passage {
 // Route returns the route that Lookup finds, without the gates.
 func (gs *Groups) Route(r *http.Request) string {
 	var room [maxGates]*Gate
-	route, _ := gs.lookup(r, room[:0])
-	return route
+	call, _ := gs.lookup(r, room[:0])
+	return call.Route
 }
 
 const (
