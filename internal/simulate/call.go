@@ -104,7 +104,7 @@ func (s *sim) finish(c *call, o admit.Outcome) {
 	}
 	for i := len(c.passed) - 1; i >= 0; i-- {
 		p := c.passed[i]
-		p.gate.release(p, o)
+		p.gate.release(c, p, o)
 	}
 	c.passed = c.passed[:0]
 	if !c.left {

@@ -119,7 +119,7 @@ func (g *gate) settle() {
 	}
 }
 
-func (g *gate) release(p pass, o admit.Outcome) {
+func (g *gate) release(c *call, p pass, o admit.Outcome) {
 	g.touch()
 	g.machine.Release(g.sim.time(g.sim.now), p.claim, admit.End{Held: time.Duration(g.sim.now - p.since), Outcome: o})
 	g.settle()
