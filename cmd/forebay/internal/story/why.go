@@ -82,7 +82,7 @@ func (p *page) whyBusy() string {
 	case p.waiting >= bound:
 		return fmt.Sprintf("%s and the line was full: %d of %d waited", slots, p.waiting, bound)
 	}
-	return fmt.Sprintf("%s and %s in line before it: either it had hardly a chance, below 5 %%, to get a slot within %v at the pace at which they came free, or the line had stood for so long that it is kept as short as the work behind needs it", slots, were(p.waiting), p.rules.maxWait)
+	return fmt.Sprintf("%s and %s in line before it: at the pace at which slots came free it had a chance below 5 %% to get one within %v, or the line had stood for so long that it is kept short", slots, were(p.waiting), p.rules.maxWait)
 }
 
 func (p *page) whyCaller() string {
