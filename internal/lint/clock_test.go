@@ -22,6 +22,7 @@ var clockFiles = map[string]string{
 	"cmd/forebay/internal/server/certificate.go": "files are looked at now and then",
 	"cmd/forebay/internal/server/conns.go":       "connections have deadlines",
 	"cmd/forebay/internal/server/override.go":    "an override says since when it is in force",
+	"cmd/forebay/internal/server/retries.go":     "a caller comes back too early or not",
 	"cmd/forebay/internal/server/reload.go":      "a reload says when it was",
 	"cmd/forebay/internal/server/server.go":      "the program says since when it runs",
 	"forebaytest/stopwatch.go":                   "the conformance suite measures virtual time",

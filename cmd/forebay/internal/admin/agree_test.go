@@ -21,6 +21,7 @@ import (
 	"example.com/forebay/cmd/forebay/internal/proxy"
 	"example.com/forebay/cmd/forebay/internal/story"
 	"example.com/forebay/cmd/forebay/internal/telemetry"
+	"example.com/forebay/cmd/forebay/internal/verdict"
 	"example.com/forebay/internal/feed"
 )
 
@@ -41,6 +42,7 @@ func (bare) Info() admin.Info                                           { return
 func (bare) Intake() forebay.IntakeStats                                { return forebay.IntakeStats{} }
 func (bare) SetOverride(string, int, time.Duration, admin.Reason) error { return nil }
 func (bare) ClearOverride(string, admin.Reason) error                   { return nil }
+func (bare) Seen() *verdict.Recorder                                    { return verdict.NewRecorder() }
 func (bare) Overrides() []admin.Override                                { return nil }
 func (b bare) Stories() *story.Book                                     { return b.book }
 func (bare) Auto(*forebay.Gate) *admin.Auto                             { return nil }

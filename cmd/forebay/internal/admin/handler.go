@@ -66,6 +66,7 @@ func (a *admin) table(metrics http.Handler) []endpoint {
 		{path: "/stats/{gate}", about: "what one gate does", methods: get(a.serveGateStats)},
 		{path: "/holders", about: "who holds slots, and for how long", methods: get(a.serveHolders)},
 		{path: "/holders/{gate}", about: "who holds the slots of one gate", methods: get(a.serveGateHolders)},
+		{path: "/history/{gate}", about: "what one gate did in the last hour", methods: get(a.serveHistory)},
 		{path: "/rejections", about: "the last refusals, each explained", methods: get(a.serveRejections)},
 		{path: "/explain/{id}", about: "what became of one call, and why", methods: get(a.serveExplain)},
 		{path: "/gates", about: "limits configured and in force", methods: get(a.serveGates)},

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 
 	"example.com/forebay"
@@ -100,7 +101,27 @@ func (a *admin) serveHealth(w http.ResponseWriter, r *http.Request, _ string) {
 		return
 	}
 	rep := a.health.Report()
-	answer(w, r, healthStatus(rep.Status), rep)
+	answer(w, r, healthStatus(rep.Status), a.fullReport(rep))
+}
+
+// fullReport is a report for whoever may see everything.
+type fullReport struct {
+	Status string       `json:"status"`
+	Gates  []gateHealth `json:"gates"`
+}
+
+// gateHealth is that of one gate, with the early warning.
+type gateHealth struct {
+	forebay.GateHealth
+	WaitsLong bool `json:"waits_long"` // calls wait for a good part of max_wait; nothing is refused for it
+}
+
+func (a *admin) fullReport(rep forebay.Report) fullReport {
+	full, long := fullReport{Status: rep.Status, Gates: []gateHealth{}}, a.program.Seen().WaitLong()
+	for _, g := range rep.Gates {
+		full.Gates = append(full.Gates, gateHealth{g, slices.Contains(long, g.Name)})
+	}
+	return full
 }
 
 // serveReady does not look at the load: readiness that follows it takes one full

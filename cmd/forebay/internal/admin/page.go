@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"example.com/forebay/cmd/forebay/internal/verdict"
 )
 
 // page is what a browser sees at /: no script, nothing from elsewhere.
@@ -25,7 +27,8 @@ code { font-size: .95em }
 </style>
 <h1>forebay {{.Version}}</h1>
 <p>{{.Status}}{{with .ConfigPath}}, <code>{{.}}</code>{{end}}</p>
-<table>
+{{range .Verdicts}}<p><strong>{{.Gate}}: {{.Verdict}}.</strong> {{.Text}}. <em>{{.Remedy}}.</em>
+{{end}}<table>
 <tr><th>gate<th class="n">in flight<th class="n">limit<th class="n">waiting<th class="n">accepted<th class="n">refused<th>
 {{range .Gates}}<tr><td><a href="/stats/{{.Path}}">{{.Name}}</a><td class="n">{{.InUse}}<td class="n">{{.Limit}}<td class="n">{{.Waiting}}<td class="n">{{.Accepted}}<td class="n">{{.Rejected}}<td><a href="/holders/{{.Path}}">holders</a>
 {{end}}</table>
@@ -85,9 +88,10 @@ func (a *admin) servePage(w http.ResponseWriter, r *http.Request, _ string) {
 	info := a.program.Info()
 	view := struct {
 		Version, Status, ConfigPath string
+		Verdicts                    []verdict.Verdict
 		Gates                       []pageGate
 		Endpoints                   []pageEndpoint
-	}{Version: info.Version, Status: a.health.Report().Status, ConfigPath: info.ConfigPath}
+	}{Version: info.Version, Status: a.health.Report().Status, ConfigPath: info.ConfigPath, Verdicts: a.program.Seen().Verdicts()}
 	overrides := a.program.Overrides()
 	for _, st := range a.everyGateStats() {
 		view.Gates = append(view.Gates, pageGate{st, url.PathEscape(st.Name), shownLimit(st, overrides)})

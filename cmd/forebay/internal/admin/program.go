@@ -7,6 +7,7 @@ import (
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/proxy"
 	"example.com/forebay/cmd/forebay/internal/story"
+	"example.com/forebay/cmd/forebay/internal/verdict"
 )
 
 // Program is what is administered. All of it is called by many at once.
@@ -44,6 +45,8 @@ type Program interface {
 	Overrides() []Override
 	// Stories are what became of calls.
 	Stories() *story.Book
+	// Seen is what is known of the gates, and wrong with them.
+	Seen() *verdict.Recorder
 }
 
 // Info says what runs, and from which configuration.

@@ -16,6 +16,7 @@ import (
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/proxy"
 	"example.com/forebay/cmd/forebay/internal/story"
+	"example.com/forebay/cmd/forebay/internal/verdict"
 )
 
 // fakeProgram is a program of gates only.
@@ -29,6 +30,7 @@ type fakeProgram struct {
 	reloads   int
 	away      map[string]string
 	book      *story.Book
+	seen      *verdict.Recorder
 	autos     map[string]*Auto
 }
 
@@ -74,6 +76,16 @@ func (p *fakeProgram) setDraining(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.draining = on
+}
+
+func (p *fakeProgram) Seen() *verdict.Recorder {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == nil {
+		p.seen = verdict.NewRecorder()
+		p.seen.Watch(p.gates...)
+	}
+	return p.seen
 }
 
 func (p *fakeProgram) Stories() *story.Book { return p.book }

@@ -8,6 +8,7 @@ import (
 
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/proxy"
+	"example.com/forebay/cmd/forebay/internal/verdict"
 )
 
 // maxHolders is how many holders of a gate are shown, the oldest. It is above any
@@ -71,12 +72,14 @@ type programStats struct {
 	Intake    forebay.IntakeStats `json:"intake"`
 	Spool     proxy.SpoolStats    `json:"spool"`
 	Overrides []Override          `json:"overrides"`
+	Verdicts  []verdict.Verdict   `json:"verdicts"` // what is wrong, most of the time nothing
 }
 
 func (a *admin) serveStats(w http.ResponseWriter, r *http.Request, _ string) {
 	all := programStats{
 		Program: a.program.Info(), Draining: a.program.Draining(),
 		Gates: []gateStats{}, Intake: a.program.Intake(), Spool: a.program.Spool(), Overrides: append([]Override{}, a.program.Overrides()...),
+		Verdicts: a.program.Seen().Verdicts(),
 	}
 	all.Gates = append(all.Gates, a.everyGateStats()...)
 	answer(w, r, http.StatusOK, all)
@@ -159,4 +162,14 @@ func (a *admin) override(gate string) *Override {
 		return &all[i]
 	}
 	return nil
+}
+
+// serveHistory shows what a gate did in the last hour.
+func (a *admin) serveHistory(w http.ResponseWriter, r *http.Request, gate string) {
+	a.withGate(w, r, gate, func(g *forebay.Gate) {
+		answer(w, r, http.StatusOK, struct {
+			Name    string           `json:"name"`
+			Samples []verdict.Sample `json:"samples"` // the oldest first
+		}{g.Name(), append([]verdict.Sample{}, a.program.Seen().History(g.Name())...)})
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"example.com/forebay"
 	"example.com/forebay/cmd/forebay/internal/admin"
+	"example.com/forebay/cmd/forebay/internal/verdict"
 )
 
 type statusCmd struct {
@@ -34,8 +35,9 @@ func (c statusCmd) Run(s streams) error {
 		return c.failed(s, err)
 	}
 	var answer struct {
-		Gates     []forebay.Stats  `json:"gates"`
-		Overrides []admin.Override `json:"overrides"`
+		Gates     []forebay.Stats   `json:"gates"`
+		Overrides []admin.Override  `json:"overrides"`
+		Verdicts  []verdict.Verdict `json:"verdicts"`
 	}
 	if err := c.understand(s, body, &answer); err != nil {
 		return err
@@ -50,6 +52,9 @@ func (c statusCmd) Run(s streams) error {
 		}
 		for _, o := range answer.Overrides {
 			printOverride(s.out, o)
+		}
+		for _, v := range answer.Verdicts {
+			fmt.Fprintf(s.out, "%s: %s: %s\n  %s\n", v.Gate, v.Verdict, v.Text, v.Remedy)
 		}
 	}
 	for _, g := range answer.Gates {

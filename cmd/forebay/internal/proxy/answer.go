@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,7 +14,8 @@ type answer struct {
 	exchange *exchange
 	status   int // of the final answer; 0: none was begun
 	bytes    int64
-	err      error // why it could not be written
+	err      error         // why it could not be written
+	blocked  *atomic.Int64 // counts those that wait for their clients; nil: nobody does
 }
 
 // Unwrap leads http.ResponseController to the abilities of the writer inside.
@@ -41,13 +43,21 @@ func (a *answer) WriteHeader(status int) {
 // Write writes a piece of the body.
 func (a *answer) Write(p []byte) (int, error) {
 	a.hurry()
-	n, err := a.ResponseWriter.Write(p)
+	n, err := a.write(p)
 	a.takeTime()
 	a.bytes += int64(n)
 	if err != nil {
 		a.err = err
 	}
 	return n, err
+}
+
+func (a *answer) write(p []byte) (int, error) {
+	if a.blocked != nil {
+		a.blocked.Add(1)
+		defer a.blocked.Add(-1)
+	}
+	return a.ResponseWriter.Write(p)
 }
 
 // FlushError sends what was written.

@@ -46,6 +46,9 @@ type exchangeKey struct{}
 func (h *Handler) newExchange(w http.ResponseWriter, r *http.Request, lease forebay.Lease) *exchange {
 	x := &exchange{handler: h, request: r, lease: lease, caller: h.callerOf(r), started: clock()}
 	x.answer.exchange, x.answer.ResponseWriter = x, w
+	if g := lease.Gate(); g != nil && h.config.Blocked != nil {
+		x.answer.blocked = h.config.Blocked(g.Name())
+	}
 	return x
 }
 

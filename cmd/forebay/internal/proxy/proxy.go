@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"example.com/forebay"
@@ -65,6 +66,10 @@ type Config struct {
 	// Transport is what speaks HTTP/1.1 to an upstream without encryption. Empty means
 	// TransportLean.
 	Transport string
+	// Blocked returns where it is counted how many requests with a slot of a gate wait at
+	// this moment for their clients to take in what is written; nil: nowhere. Nil: nobody
+	// counts.
+	Blocked func(gate string) *atomic.Int64
 	// Done is called once for each request, when its answer has been written or
 	// given up, before ServeHTTP returns or panics on. It must not block. Nil: nobody.
 	Done func(Result)

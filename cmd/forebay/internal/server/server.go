@@ -17,6 +17,7 @@ import (
 	"example.com/forebay/cmd/forebay/internal/proxy"
 	"example.com/forebay/cmd/forebay/internal/story"
 	"example.com/forebay/cmd/forebay/internal/telemetry"
+	"example.com/forebay/cmd/forebay/internal/verdict"
 )
 
 // Options is what a server needs.
@@ -42,6 +43,8 @@ type Server struct {
 	remains *proxy.Remains  // of all proxies
 	metrics *telemetry.Metrics
 	book    *story.Book
+	seen    *verdict.Recorder
+	retries *retries
 	started time.Time
 	state   atomic.Pointer[state]
 	leaving atomic.Bool // on the way out
@@ -80,7 +83,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.Join(err, log.Close())
 	}
 	s := &Server{
-		opts: o, log: log, intake: intake, metrics: telemetry.NewMetrics(log), book: story.NewBook(), started: time.Now(),
+		opts: o, log: log, intake: intake, metrics: telemetry.NewMetrics(log), book: story.NewBook(), seen: verdict.NewRecorder(), retries: newRetries(), started: time.Now(),
 		running: newCrowd(), overrides: map[string]*override{},
 	}
 	s.conns, s.admins = newConns(s), newAdminConns(s)
@@ -90,6 +93,7 @@ func New(o Options) (*Server, error) {
 	s.metrics.ShowConnections(s.conns.Counts)
 	s.metrics.ShowIntake(s.Intake)
 	s.metrics.ShowOverrides(s.shownOverrides)
+	s.metrics.ShowVerdicts(s.seen)
 	s.exit, s.exits = context.WithCancel(context.Background())
 	bounds, err := spoolBounds(cfg)
 	var st *state

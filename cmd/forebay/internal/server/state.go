@@ -19,6 +19,7 @@ type state struct {
 	shared  *shared         // nil: every limit is this program's own
 	gates   []*forebay.Gate // in the order of the configuration
 	groups  *forebay.Groups
+	routes  map[string][]string // to the gates that each names
 	proxy   *proxy.Handler
 	handler http.Handler
 }
@@ -31,7 +32,7 @@ func (s *Server) build(cfg *config.Config, old *state) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &state{cfg: cfg, shared: sh}
+	st := &state{cfg: cfg, shared: sh, routes: routesOf(cfg)}
 	if err := s.fill(st, old); err != nil {
 		s.discard(st, old)
 		return nil, err
@@ -60,14 +61,14 @@ func (s *Server) fill(st, old *state) error {
 		return err
 	}
 	var err error
-	st.groups, err = st.cfg.Groups(st.gate, s.log.Observer(), s.metrics.Gates, s.book)
+	st.groups, err = st.cfg.Groups(st.gate, s.observers()...)
 	if err != nil {
 		return err
 	}
 	st.proxy = old.sameProxy(st.cfg)
 	if st.proxy == nil {
 		pc := proxyConfig(st.cfg)
-		pc.Done, pc.Spool, pc.Remains = s.ended, s.spool, s.remains
+		pc.Done, pc.Spool, pc.Remains, pc.Blocked = s.ended, s.spool, s.remains, s.seen.Blocked
 		st.proxy = proxy.New(pc)
 	}
 	st.handler = s.handler(st)
@@ -137,7 +138,7 @@ func (s *Server) gateConfig(st *state, g *forebay.Gate, c config.Gate) (forebay.
 	}
 	fc.Streams.Gate = st.gate(c.StreamsGate)
 	fc.Track, fc.Intake = true, s.intake
-	fc.Observers = []forebay.Observer{s.log.Observer(), s.metrics.Gates, s.book}
+	fc.Observers = s.observers()
 	return fc, nil
 }
 
@@ -199,7 +200,7 @@ func (s *Server) handler(st *state) http.Handler {
 		}
 		st.proxy.Serve(w, r, lease)
 	})
-	return st.proxy.Identify(s.metrics.Requests.Wrap(inner, st.groups.Route))
+	return st.proxy.Identify(s.seeRetries(st, s.metrics.Requests.Wrap(inner, st.groups.Route)))
 }
 
 // answers are the routes that the program answers itself: with its health, as /health
@@ -217,7 +218,7 @@ func (st *state) answers(s *Server) map[string]http.Handler {
 // show puts a state in force and tells the metrics which gates it has.
 func (s *Server) show(old, now *state) error {
 	s.state.Store(now)
-	s.book.Watch(now.routes(), now.gates...)
+	s.watchGates(now)
 	if old != nil {
 		gone := slices.DeleteFunc(slices.Clone(old.gates), now.has)
 		s.metrics.Gates.Unwatch(gone...)

@@ -19,6 +19,7 @@ import (
 	"example.com/forebay"
 	"example.com/forebay/cluster"
 	"example.com/forebay/cmd/forebay/internal/proxy"
+	"example.com/forebay/cmd/forebay/internal/verdict"
 	"example.com/forebay/internal/feed"
 )
 
@@ -46,6 +47,7 @@ func everySeries(t *testing.T) *Metrics {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.ShowVerdicts(isWrong(t, g))
 	if err := m.Gates.Watch(g, shared); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +61,25 @@ func everySeries(t *testing.T) *Metrics {
 	lease.Release()
 	m.Requests.Observe("GET", "GET /reports/", 200, time.Second)
 	return m
+}
+
+// isWrong returns a recorder that has a verdict about a gate: its callers come back too
+// early.
+func isWrong(t *testing.T, g *forebay.Gate) *verdict.Recorder {
+	t.Helper()
+	seen := verdict.NewRecorder()
+	seen.Watch(g)
+	for range 10 {
+		for range 100 {
+			seen.Observe(forebay.Event{Gate: g.Name(), Decision: forebay.RejectedBusy, Limit: 1})
+			seen.Early(g.Name())
+		}
+		seen.Tick(-1)
+	}
+	if len(seen.Verdicts()) == 0 {
+		t.Fatal("a storm is no verdict")
+	}
+	return seen
 }
 
 // noCluster lends a gate nothing.
