@@ -51,6 +51,11 @@ func parse(args []string) (o options, err error) {
 	default:
 		o.systems = append([]string{ourselves}, comparedRivals...)
 	}
+	for _, name := range o.systems {
+		if _, ok := rivals.Find(name); !ok && name != ourselves && name != noGate {
+			return o, fmt.Errorf("--systems: there is no system %q; give %s, or rivals by name and client, as %q", name, ourselves, comparedRivals[0])
+		}
+	}
 	if o.out == "" && systems == "" && only == "" && !o.short {
 		o.out = filepath.Join("..", "docs", "cluster-faults.md")
 	}

@@ -178,7 +178,11 @@ func (st *stage) hireAll() error {
 		all.Go(func() { st.members[i], errs[i] = st.hire(i) })
 		if i == 0 && !st.sheet.Rush && !st.blind {
 			all.Wait()
-			if err := errors.Join(errs[0], st.flows(st.members[:1], 1)); err != nil {
+			err := errs[0]
+			if err == nil {
+				err = st.flows(st.members[:1], 1)
+			}
+			if err != nil {
 				st.members = st.members[:1]
 				return err
 			}
