@@ -22,11 +22,13 @@ import (
 //
 // Who holds a connection and asks for nothing loses it first: above the bound the one
 // goes that has waited longest for its first request, else the one that has been idle
-// longest. Only where all are busy the newcomer is turned away, with an answer.
+// longest. Only where all are busy or have just come the newcomer is turned away, with
+// an answer.
 type conns struct {
 	server *Server
-	files  int // descriptors that there may be; 0: nobody says
-	fixed  int // how many connections there may be, whatever the configuration says; 0: not fixed
+	files  int           // descriptors that there may be; 0: nobody says
+	fixed  int           // how many connections there may be, whatever the configuration says; 0: not fixed
+	isNew  time.Duration // how long the first request of one that has come may be on its way
 
 	mu      sync.Mutex // guards what follows
 	open    int
@@ -50,6 +52,7 @@ type conn struct {
 	conns    *conns
 	from     netip.Prefix // whom it counts for; zero: nobody
 	patience time.Duration
+	came     time.Time
 
 	// Guarded by conns.mu.
 	in             *connQueue // silent or idle; nil: busy, or closed
@@ -62,7 +65,7 @@ type conn struct {
 }
 
 func newConns(s *Server) *conns {
-	return &conns{server: s, files: descriptors(), from: map[netip.Prefix]int{}}
+	return &conns{server: s, files: descriptors(), isNew: time.Second, from: map[netip.Prefix]int{}}
 }
 
 // maxAdmin is how many connections to the admin port there may be. Half would do for two
@@ -103,7 +106,7 @@ func (b bounded) Accept() (net.Conn, error) {
 // admit returns the connection as it is counted, or nil if it was turned away.
 func (cs *conns) admit(raw net.Conn) net.Conn {
 	cfg := cs.server.Config()
-	c := &conn{Conn: raw, conns: cs, patience: cfg.Timeouts.Write}
+	c := &conn{Conn: raw, conns: cs, patience: cfg.Timeouts.Write, came: time.Now()}
 	if cs.fixed == 0 && cfg.Connections.PerAddress > 0 && !proxy.Trusts(cfg.TrustedProxies, raw.RemoteAddr()) {
 		c.from = addressOf(raw.RemoteAddr(), cfg.Caller.IPv6Prefix)
 	}
@@ -115,7 +118,7 @@ func (cs *conns) admit(raw net.Conn) net.Conn {
 		cs.turnAwayLocked(raw, "429 Too Many Requests")
 		return nil
 	case cs.open >= cs.max(cfg):
-		if loser = cs.loserLocked(); loser == nil {
+		if loser = cs.loserLocked(c.came); loser == nil {
 			cs.refused[refusedMax]++
 			cs.turnAwayLocked(raw, "503 Service Unavailable")
 			return nil
@@ -177,24 +180,27 @@ func addressOf(a net.Addr, ipv6Prefix int) netip.Prefix {
 	return p
 }
 
-// loserLocked takes out whoever has to go for a newcomer; nil if all are busy. It is
-// closed without the lock.
-func (cs *conns) loserLocked() *conn {
-	for _, q := range [...]*connQueue{&cs.silent, &cs.idle} {
-		if c := q.first; c != nil {
-			c.moveLocked(nil)
-			cs.goneLocked(c)
-			cs.evicted++
-			return c
-		}
+// loserLocked takes out whoever has to go for a newcomer; nil if all are busy, or so new
+// that their request may be on its way: in a burst each would push out the one before,
+// whose request was cut off and not refused. It is closed without the lock.
+func (cs *conns) loserLocked(now time.Time) *conn {
+	c := cs.silent.first
+	if c == nil || now.Sub(c.came) < cs.isNew {
+		c = cs.idle.first
 	}
-	return nil
+	if c == nil {
+		return nil
+	}
+	c.moveLocked(nil)
+	cs.goneLocked(c)
+	cs.evicted++
+	return c
 }
 
 // makeRoom closes one connection that asks for nothing.
 func (cs *conns) makeRoom() {
 	cs.mu.Lock()
-	loser := cs.loserLocked()
+	loser := cs.loserLocked(time.Now())
 	cs.mu.Unlock()
 	if loser != nil {
 		_ = loser.Close()
@@ -208,7 +214,7 @@ const (
 )
 
 // turnAwayLocked answers a connection for which there is no room, and gives up the lock.
-// What came with it is read, or the answer would be lost in a reset; if many are turned
+// What came with it is read, or the answer could be lost in a reset; if many are turned
 // away, some are not read.
 func (cs *conns) turnAwayLocked(raw net.Conn, status string) {
 	lingers := cs.lingers < maxLingers
@@ -218,6 +224,10 @@ func (cs *conns) turnAwayLocked(raw net.Conn, status string) {
 	cs.mu.Unlock()
 	if cs.fixed > 0 {
 		cs.server.log.Paced().Warn("a connection to the admin port was turned away: all are busy", "max", cs.fixed)
+	}
+	_ = raw.SetDeadline(time.Now().Add(lingerTime))
+	if cs.fixed > 0 || cs.server.Config().TLS == nil { // else it would be no answer
+		_, _ = io.WriteString(raw, "HTTP/1.1 "+status+"\r\nRetry-After: 1\r\nCache-Control: no-store\r\nProxy-Status: forebay; error=connection_limit_reached\r\nContent-Length: 0\r\nConnection: close\r\n\r\n") // which a new socket takes at once
 	}
 	if !lingers {
 		_ = raw.Close()
@@ -230,10 +240,6 @@ func (cs *conns) turnAwayLocked(raw net.Conn, status string) {
 			cs.lingers--
 			cs.mu.Unlock()
 		}()
-		_ = raw.SetDeadline(time.Now().Add(lingerTime))
-		if cs.fixed > 0 || cs.server.Config().TLS == nil { // else it would be no answer
-			_, _ = io.WriteString(raw, "HTTP/1.1 "+status+"\r\nRetry-After: 1\r\nCache-Control: no-store\r\nProxy-Status: forebay; error=connection_limit_reached\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-		}
 		if half, ok := raw.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite()
 		}

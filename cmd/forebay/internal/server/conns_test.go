@@ -12,6 +12,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -73,12 +75,22 @@ func (r *rig) idling(n int) {
 	})
 }
 
+// newFor sets how long a connection counts as one that has just come.
+func (r *rig) newFor(d time.Duration) {
+	for _, cs := range []*conns{r.conns, r.admins} {
+		cs.mu.Lock()
+		cs.isNew = d
+		cs.mu.Unlock()
+	}
+}
+
 const bounded3 = "connections: {max: 3}\ngates: {a: {max_in_flight: 9}}\nroutes: [{match: /, gate: a}]\n"
 
 // TestOP04SilentConnectionsMakeRoom: above the bound goes who has said nothing for
 // longest, then who has been idle for longest.
 func TestOP04SilentConnectionsMakeRoom(t *testing.T) {
 	r := start(t, bounded3)
+	r.newFor(0)
 	idle := r.connect("")
 	ask(t, idle, "/x")
 	r.connections(1)
@@ -138,6 +150,51 @@ func TestOP05BusyConnectionsAreKept(t *testing.T) {
 	}
 }
 
+// TestOP05BurstIsAnswered: more come at once than may be connected, each with a request. Who
+// has just come is not pushed out as one that has nothing to say: each is served, or turned
+// away.
+func TestOP05BurstIsAnswered(t *testing.T) {
+	r := start(t, bounded3)
+	r.newFor(time.Hour) // on the busiest machine
+	const clients, each = 40, 25
+	var served atomic.Int64
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			for range each {
+				got, err := r.raw("GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+				if err == nil && strings.HasPrefix(got, "HTTP/1.1 200 ") {
+					served.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	r.connections(0)
+	if c := r.conns.Counts(); c.Evicted > 0 || served.Load()+int64(c.RefusedMax) != clients*each || served.Load() == 0 {
+		t.Errorf("%d of %d were served: %+v", served.Load(), clients*each, c)
+	}
+}
+
+// TestNewConnectionsAreKept: who has just come is not pushed out, an idle one is in his stead;
+// after a second without a request he goes first.
+func TestNewConnectionsAreKept(t *testing.T) {
+	cs, now := &conns{isNew: time.Second}, time.Now()
+	silent, idle := &conn{conns: cs, came: now}, &conn{conns: cs, came: now.Add(-time.Hour)}
+	cs.open = 2
+	silent.moveLocked(&cs.silent)
+	if c := cs.loserLocked(now.Add(time.Second - 1)); c != nil {
+		t.Error("he is pushed out")
+	}
+	idle.moveLocked(&cs.idle)
+	if c := cs.loserLocked(now.Add(time.Second - 1)); c != idle {
+		t.Error("the idle one is not")
+	}
+	if c := cs.loserLocked(now.Add(time.Second)); c != silent || cs.open != 0 || cs.evicted != 2 {
+		t.Errorf("he stays; %d are open, %d pushed out", cs.open, cs.evicted)
+	}
+}
+
 // connectAdmin opens a connection to the admin port and sends a text.
 func (r *rig) connectAdmin(text string) net.Conn {
 	r.Helper()
@@ -158,6 +215,7 @@ const unsent = "PUT /gates/a/max_in_flight HTTP/1.1\r\nHost: localhost\r\nConten
 // port, and shuts out nobody by silence.
 func TestAdminConnectionsAreBounded(t *testing.T) {
 	r := start(t, "timeouts: {read_header: 1h}\ngates: {a: {max_in_flight: 9}}\nroutes: [{match: /, gate: a}]\n")
+	r.newFor(0)
 	admins := func(n int) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("%d connections to the admin port", n), func() bool { return r.admins.Counts().Open == n })
@@ -372,6 +430,7 @@ func TestLeaversBehindABodyAreNoticed(t *testing.T) {
 // says so to net/http, which waits.
 func TestOP04DescriptorsRunOut(t *testing.T) {
 	r := start(t, "timeouts: {read_header: 1h}\n"+bounded3)
+	r.newFor(0)
 	silent := r.connect("")
 	r.connections(1)
 	l := r.conns.listener(full{})

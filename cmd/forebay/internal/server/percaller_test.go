@@ -59,6 +59,38 @@ func TestPerCallerByHeader(t *testing.T) {
 	}
 }
 
+// TestKR04ZonesMakeNoCallers: a zone names an interface of the host that wrote it, and is no
+// part of who calls: one caller with a thousand of them is one, in X-Forwarded-For and in
+// Forwarded, and neither the upstream nor the log is told of one.
+func TestKR04ZonesMakeNoCallers(t *testing.T) {
+	for header, say := range map[string]string{"X-Forwarded-For": "%s", "Forwarded": `for="[%s]"`} {
+		r := start(t, "trusted_proxies: [127.0.0.1]\ncaller: {header: "+header+"}\n"+
+			"gates: {a: {max_in_flight: 9, per_caller: {max_in_flight: 1}}}\nroutes: [{match: /, gate: a}]\n")
+		hold := make(chan reply, 1)
+		go func() { hold <- r.get("/hold", header, fmt.Sprintf(say, "fe80::1%eth0")) }()
+		r.gateIs("a", 1, 0)
+		for _, zone := range []string{"", "%eth0", "%eth1", "%1", "%25eth0", "%" + strings.Repeat("x", 1000), "%a;b", "%..", "%[", "%%%"} {
+			addr := "fe80::1" + zone
+			if got := r.get("/x", header, fmt.Sprintf(say, addr)); got.status != 429 {
+				t.Errorf("%s of %.40s: %d, want 429", header, addr, got.status)
+			}
+		}
+		if n := r.scrape(`forebay_callers{gate="a"}`); n != "1" {
+			t.Errorf("%s: forebay_callers is %q", header, n)
+		}
+		r.letGo(1)
+		<-hold
+		got := r.get("/x", header, fmt.Sprintf(say, "fe80::1%eth0"))
+		if got.status != 200 {
+			t.Errorf("%s: afterwards %d", header, got.status)
+		}
+		line := r.logged(`"decision":"rejected_caller"`)
+		if !strings.Contains(line, `"remote_ip":"fe80::"`) {
+			t.Errorf("%s: the log says %s", header, line)
+		}
+	}
+}
+
 // TestKR10BrowserOverOneConnection: a page with a hundred pictures loads whole, ten at a
 // time.
 func TestKR10BrowserOverOneConnection(t *testing.T) {

@@ -96,6 +96,8 @@ func TestProxyHeaderIsRequiredOfATrustedPeer(t *testing.T) {
 		"a datagram": v2(proxyproto.PROXY, proxyproto.UDPv4,
 			net.UDPAddrFromAddrPort(netip.MustParseAddrPort("203.0.113.9:4711")), net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:80"))),
 		"two families": "PROXY TCP4 2001:db8::1 127.0.0.1 4711 80\r\n",
+		"a zone":       "PROXY TCP6 fe80::1%eth0 ::1 4711 80\r\n",
+		"half a zone":  "PROXY TCP6 fe80::1% ::1 4711 80\r\n",
 		"bad port":     "PROXY TCP4 203.0.113.9 127.0.0.1 99999 80\r\n",
 	} {
 		request := getXFF
