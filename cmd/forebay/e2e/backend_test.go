@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -16,7 +17,8 @@ import (
 
 // backend is an upstream that counts what runs in it. /hold answers when it is told
 // to, /half breaks off in mid-body, /stream goes on until it is cut, /slow never
-// answers, /read takes in the body first, and everything else is answered at once.
+// answers, /read takes in the body first, /big answers with much, /tunnel switches to a
+// protocol of lines that come back, and everything else is answered at once.
 type backend struct {
 	*httptest.Server
 	running, most, served atomic.Int64
@@ -64,8 +66,32 @@ func (b *backend) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "fine\n")
 	case strings.HasSuffix(path, "/half"):
 		breakOff(w)
+	case strings.HasSuffix(path, "/big"):
+		_, _ = w.Write(big)
+	case strings.HasSuffix(path, "/tunnel"):
+		echo(w)
 	default:
 		_, _ = io.WriteString(w, "fine\n")
+	}
+}
+
+// big is more than the sockets between the program and a client take in by themselves.
+var big = bytes.Repeat([]byte("more than a socket takes\n"), 16<<20/25)
+
+// echo is a tunnel whose other end sends each line back, until one side closes.
+func echo(w http.ResponseWriter) {
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	for {
+		line, err := rw.ReadString('\n')
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(conn, line)
 	}
 }
 

@@ -87,7 +87,6 @@ var errStatus = errors.New("proxy: the upstream answered with a status below 100
 // request goes out, maybe from another goroutine.
 func (x *exchange) connecting(string) {
 	if x.sent.Load() >= maxSent {
-		x.end(errSentTwice)
 		x.work.Load().cancel(errSentTwice) // before this returns
 	}
 }
@@ -107,10 +106,12 @@ func (x *exchange) wroteRequest(info httptrace.WroteRequestInfo) {
 // stop ends the exchange, at the upstream before it returns.
 func (x *exchange) stop(cause error) {
 	if w := x.work.Load(); w != nil && !x.isLate {
+		//mutate:equivalent it would be canceled a second time, by a goroutine
 		w.unlink()
 		w.cancel(cause)
 	}
 	if x.end != nil {
+		//mutate:equivalent the request's context, on which this one hangs, ends with the handler
 		x.end(cause)
 	}
 }

@@ -39,9 +39,6 @@ type failure struct {
 // failed is ReverseProxy's way out when there is no answer.
 func failed(_ http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r)
-	if cause := context.Cause(x); cause == errSentTwice {
-		err = cause
-	}
 	x.refuse(x.blame(err))
 }
 

@@ -241,6 +241,39 @@ func TestSpoolDiskThatForgets(t *testing.T) {
 	}
 }
 
+// TestSpoolEndsASilentUpstream: whoever hands the answer on gives it up by himself, while the
+// client stays and the upstream is silent in the middle of it.
+func TestSpoolEndsASilentUpstream(t *testing.T) {
+	noLeaks(t)
+	var running atomic.Int64
+	url := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		running.Add(1)
+		defer running.Add(-1)
+		_, _ = w.Write(make([]byte, 2*large))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	s := newSpoolRig(t, &SpoolBounds{Memory: large, PerAnswer: large, Directory: t.TempDir(), Disk: 2 * large}, url)
+	s.spool.create = func(b *SpoolBounds) (spoolFile, error) {
+		f, err := b.file()
+		return &badFile{spoolFile: f, room: 2 * large, unread: true}, err
+	}
+	c := s.slow("GET", "/")
+	var held, same int64 // too early here, it shows less and is no less right
+	eventually(t, "all has come that comes", func() bool {
+		st := s.spool.Stats()
+		if same++; st.Disk.Held == 0 || st.Disk.Held != held {
+			held, same = st.Disk.Held, 0
+		}
+		return same == 20
+	})
+	if _, err := io.Copy(io.Discard, c.Body); err == nil {
+		t.Error("an answer that goes on looks whole")
+	}
+	eventually(t, "the upstream is rid of it", func() bool { return running.Load() == 0 })
+	s.slotIs(0)
+}
+
 // TestSpoolIsNoDelay: a reader that keeps up gets each piece before the next is written.
 func TestSpoolIsNoDelay(t *testing.T) {
 	noLeaks(t)
