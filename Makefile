@@ -44,7 +44,7 @@ burst: ## The library alone under a burst, in one process
 	$(GO) run ./examples/burst
 
 .PHONY: test
-test: setup format vet staticcheck race faults alone e2e demo chaos-short cover smoke mutate-core ## Run what CI runs: all of check but cross, real servers, demo, faults, coverage, fuzz smoke, mutants of the core
+test: setup format vet staticcheck race faults alone e2e demo chaos-short control-short cover smoke mutate-core ## Run what CI runs: all of check but cross, real servers, demo, faults, limits, coverage, fuzz smoke, mutants of the core
 	@echo "== all good"
 
 .PHONY: check

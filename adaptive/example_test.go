@@ -27,6 +27,10 @@ func ExampleNewProbe() {
 	}
 	lease.ReleaseAs(forebay.OutcomeDone) // a refusal of the backend's own is OutcomeOverloaded
 
+	// Five is the upper one of the two limits that are compared. While nobody is refused
+	// it holds, as to try less would refuse somebody.
+	// Five is the upper one of the two limits that are compared. While nobody is refused
+	// it holds, as to try less would refuse somebody.
 	fmt.Println(gate.Stats().Capacity)
-	// Output: 4
+	// Output: 5
 }

@@ -156,7 +156,7 @@ func (p *Probe) undecided(err float64) {
 // step moves the centre one probe up or down.
 func (p *Probe) step(way int) {
 	low, high := p.bounds()
-	if way > 0 && p.reach() >= 0.99*wide && p.heading >= 0 {
+	if way > 0 && p.reach() >= 0.99*wide && p.heading >= 0 && elasticity(&p.pair) > ladder {
 		p.climb(high)
 		return
 	}
@@ -200,9 +200,10 @@ func (p *Probe) clamp() {
 	p.centre = max(float64(p.cfg.Min), min(float64(p.cfg.Max), p.centre))
 }
 
-// rest stays at the centre for a while, longer each time: probing costs something.
+// rest stays at the centre for a while, longer each time, and for longer where a
+// comparison takes longer: probing costs something.
 func (p *Probe) rest() {
-	p.hold.length = min(3, max(1.6*p.hold.length, 1, 8*p.took.mean))
+	p.hold.length = min(max(3, 1.5*(p.now-p.since)), max(1.6*p.hold.length, 1, 8*p.took.mean))
 	p.hold.end = p.now + p.hold.length
 	p.hold.ends = 0
 	p.recent, p.phases = [2]pool{}, 0 // the pair is kept: what is known of a centre adds up

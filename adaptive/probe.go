@@ -25,6 +25,7 @@ type Probe struct {
 	zero     time.Time
 	last     forebay.Observation // the gate has shown this since
 	demand   demand
+	calm     calm
 	full     throughput // while the gate is full, short of memory
 	took     residence
 
@@ -32,6 +33,7 @@ type Probe struct {
 	width    float64 // of the probes, a part of the centre: narrow to wide
 	phase    phase
 	begun    float64 // the phase
+	since    float64 // what is compared was measured since
 	length   float64 // of the phase, in residence times; random
 	overload float64 // overload as the pair of phases began
 	seen     sample  // this phase so far
@@ -84,6 +86,7 @@ const (
 	flat      = 0.03 // an elasticity that is as good as none
 	sure      = 1.5  // standard errors that a decision needs
 	sureFast  = 2.0  // of what is recent
+	ladder    = 0.5  // an elasticity at which twice as much is next
 	settled   = 0.12 // a standard error at which no difference is one
 	leastEnds = 12   // calls that end, in a phase
 	capPart   = 1.0 / 3
@@ -183,13 +186,18 @@ func (p *Probe) tell() {
 func (p *Probe) pass(o *forebay.Observation) {
 	passed := max(0, o.Now.Sub(p.last.Now).Seconds())
 	p.now += passed
+	if o.Waiting > 0 && p.last.Waiting == 0 {
+		p.calm.stirs(p.demand.waited)
+	}
 	p.demand.pass(passed, p.last.Waiting > 0, o.Offered-p.last.Offered)
 	if o.Kind == forebay.ObservedStart {
 		p.demand.begun()
 	}
 	full := p.wasFull(o)
 	p.full.pass(passed, full, p.last.Waiting == 0 && 10*p.last.InFlight < 9*o.Limit)
-	if full && p.now-p.begun > p.took.mean {
+	if !full {
+		p.calm.pass(passed, p.last.InFlight)
+	} else if p.now-p.begun > p.took.mean {
 		p.seen.area += passed * float64(p.last.InFlight)
 		p.seen.time += passed
 	}
@@ -200,7 +208,9 @@ func (p *Probe) pass(o *forebay.Observation) {
 	if passed > 0 && (idle || p.reachAt(r) > 1.5*p.reach()) {
 		p.forget()
 		p.begin(plus)
-		p.overload = r
+		if p.overload = r; idle {
+			p.rush(r)
+		}
 	}
 }
 
@@ -224,7 +234,9 @@ func (p *Probe) finished(o *forebay.Observation) {
 		return
 	}
 	p.took.add(min(o.Held.Seconds(), 10*p.deadline), p.limit())
-	if p.wasFull(o) && p.now-p.begun > p.took.mean {
+	if !p.wasFull(o) {
+		p.calm.ends++
+	} else if p.now-p.begun > p.took.mean {
 		p.seen.ends++
 	}
 	p.full.ended(p.memory())
@@ -276,7 +288,7 @@ func (p *Probe) reachAt(overload float64) float64 {
 // bounds are the two limits that are compared.
 func (p *Probe) bounds() (low, high float64) {
 	least, most := float64(p.cfg.Min), float64(p.cfg.Max)
-	low = max(least, math.Floor(p.centre*(1-p.reach())))
+	low = max(least, math.Round(p.centre*(1-p.reach())))
 	high = min(most, max(low+1, math.Round(p.centre*(1+p.reach()))))
 	return max(least, min(low, high-1)), high
 }
@@ -306,5 +318,6 @@ func (p *Probe) begin(next phase) {
 }
 
 func (p *Probe) forget() {
+	p.since = p.now
 	p.pair, p.recent, p.before, p.phases = [2]pool{}, [2]pool{}, [2]pool{}, 0
 }

@@ -361,7 +361,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 // TestReasonsAreTold: each move has one, and a state can be looked at meanwhile.
 func TestReasonsAreTold(t *testing.T) {
 	var seen []Reason
-	p := newProbe(t, ProbeConfig{Max: 5000})
+	p := newProbe(t, ProbeConfig{Max: 5000, Seed: 2})
 	look := func() {
 		if r := p.State().Reason; !slices.Contains(seen, r) {
 			seen = append(seen, r)
@@ -514,5 +514,49 @@ func BenchmarkObserve(b *testing.B) {
 		w.now = w.now.Add(ms)
 		w.finish(20*ms, forebay.OutcomeDone)
 		w.start()
+	}
+}
+
+// TestARushAfterACalmIsServed: what ran before a flash crowd counts as the lower sample, so
+// that its first second is not spent on one. Between bursts there is no calm to learn from.
+func TestARushAfterACalmIsServed(t *testing.T) {
+	first := func(seed uint64) float64 {
+		l, _ := probing(t, ProbeConfig{Seed: seed})
+		sc := backends[2].scenario(1, l)
+		sc.Seed = seed
+		sc.For, sc.WarmUp, sc.Every = 11*time.Second, 10*time.Second, 100*ms
+		sc.Clients[0].Arrivals.Steps = []simulate.Step{{At: 0, Times: .5}, {At: 10 * time.Second, Times: 5}}
+		good, ideal := 0.0, 0.0
+		for _, p := range run(t, sc).Points {
+			if p.From > 9.95 {
+				good, ideal = good+p.Goodput, ideal+p.Ideal
+			}
+		}
+		return good / ideal
+	}
+	sum := 0.0
+	const seeds = 8
+	for seed := range uint64(seeds) {
+		sum += first(seed + 1)
+	}
+	if sum/seeds < .9 {
+		t.Errorf("%.3f of what could be in the first second", sum/seeds)
+	}
+}
+
+// TestBurstsAreNoCalm: what runs between two bursts is what the first has left, and no
+// sample of a lower limit. Whoever believes it climbs over the cliff.
+func TestBurstsAreNoCalm(t *testing.T) {
+	sum := 0.0
+	const seeds = 4
+	for seed := range uint64(seeds) {
+		l, _ := probing(t, ProbeConfig{Seed: seed + 1})
+		sc := backends[4].scenario(1, l)
+		sc.Seed = seed + 1
+		sc.Clients[0].Arrivals.Bursts = simulate.Bursts{High: 1.75, Low: .25, Mean: 200 * ms}
+		sum += run(t, sc).Goodput
+	}
+	if sum/seeds < .85 {
+		t.Errorf("%.3f of what could be", sum/seeds)
 	}
 }

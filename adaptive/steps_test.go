@@ -195,7 +195,7 @@ func TestAD03KnownMildOverload(t *testing.T) {
 		}{{120, 0, 120}, {5000, usual, 160}} {
 			r := slowly(t, limiter(1, c.most, 20, c.healthy), 60, time.Hour)
 			last := r.Points[len(r.Points)-1].Limit[0]
-			if last > c.bound {
+			if last > c.bound+.5 { // a mean, and not to the last digit
 				t.Errorf("at most %d, healthy is %v: after an hour the limit is %.0f", c.most, c.healthy, last)
 			}
 		}

@@ -102,9 +102,9 @@ func refusedBetween(from, to time.Duration) func(r *simulate.Result) float64 {
 	}
 }
 
-// reached is how many seconds after from it takes until the goodput of a second stays
-// above 90 % of what could be for two seconds; what remains of the time if it never
-// does.
+// reached is how many seconds after from it takes until the goodput of a second, or of
+// as long as 100 calls take, stays above 90 % of what could be for two seconds; what
+// remains of the time if it never does.
 func reached(from, to time.Duration) func(r *simulate.Result) float64 {
 	return func(r *simulate.Result) float64 {
 		var points []simulate.Point
@@ -114,10 +114,11 @@ func reached(from, to time.Duration) func(r *simulate.Result) float64 {
 			}
 		}
 		perSecond := int(math.Round(1 / (r.Points[1].From - r.Points[0].From)))
+		some := int(max(1, 100/mostOf(points)) * float64(perSecond))
 		well := 0
-		for i := 0; i+perSecond <= len(points); i++ {
+		for i := 0; i+some <= len(points); i++ {
 			good, ideal := 0.0, 0.0
-			for _, p := range points[i : i+perSecond] {
+			for _, p := range points[i : i+some] {
 				good, ideal = good+p.Goodput, ideal+p.Ideal
 			}
 			if well++; good < .9*ideal {
@@ -129,6 +130,14 @@ func reached(from, to time.Duration) func(r *simulate.Result) float64 {
 		}
 		return (to - from).Seconds()
 	}
+}
+
+// mostOf is the mean rate that could have been.
+func mostOf(points []simulate.Point) (rate float64) {
+	for _, p := range points {
+		rate += p.Ideal / float64(len(points))
+	}
+	return rate
 }
 
 // drift is the most by which the mean limit of a minute differs from that of the whole
