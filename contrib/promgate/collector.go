@@ -41,6 +41,7 @@ type Collector struct {
 	wait      *prometheus.HistogramVec
 	hold      *prometheus.HistogramVec
 	metrics   []gateMetric
+	lanes     []laneMetric
 	clustered []clusterMetric
 	mode      *prometheus.Desc
 	exchanges *prometheus.HistogramVec
@@ -66,7 +67,7 @@ func New(config Config) *Collector {
 	c := &Collector{
 		maxRoutes: config.MaxRoutes,
 		decided:   newDecided(), wait: newWait(), hold: newHold(),
-		metrics: gateMetrics(), buildInfo: newBuildInfo(),
+		metrics: gateMetrics(), lanes: laneMetrics(), buildInfo: newBuildInfo(),
 		clustered: clusterMetrics(), mode: newMode(), exchanges: newExchanges(),
 	}
 	if c.maxRoutes == 0 {
@@ -124,6 +125,9 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.metrics {
 		ch <- m.desc
 	}
+	for _, m := range c.lanes {
+		ch <- m.desc
+	}
 	for _, m := range c.clustered {
 		ch <- m.desc
 	}
@@ -147,6 +151,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		for _, m := range c.metrics {
 			if m.only == nil || m.only(p) {
 				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.read(p), p.Name)
+			}
+		}
+		for _, l := range p.Lanes {
+			for _, m := range c.lanes {
+				ch <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.read(l), p.Name, l.Name)
 			}
 		}
 		if over[i] != nil {

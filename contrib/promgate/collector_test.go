@@ -39,6 +39,23 @@ func hold(t *testing.T, g *forebay.Gate, call forebay.Call) forebay.Lease {
 	return lease
 }
 
+// The lanes of a gate show, that of calls without one too, and those of no other gate.
+func TestLanes(t *testing.T) {
+	m := promgate.New(promgate.Config{})
+	g := newGate(t, m, forebay.Config{Name: "shared", MaxInFlight: 3, Lanes: []forebay.Lane{{Name: "top", Rank: 1}, {Name: "low", Rank: 2}}})
+	newGate(t, m, forebay.Config{Name: "plain", MaxInFlight: 1})
+	hold(t, g, forebay.Call{Lane: "top", Cost: 2})
+	hold(t, g, forebay.Call{Lane: "unheard of"})
+	all := gather(t, m)
+	for lane, want := range map[string]float64{"top": 2, "low": 0, "": 1} {
+		wantValue(t, all, want, "forebay_lane_in_flight", "gate", "shared", "lane", lane)
+		wantValue(t, all, 0, "forebay_lane_waiting", "gate", "shared", "lane", lane)
+	}
+	if got := len(all["forebay_lane_in_flight"]); got != 3 {
+		t.Errorf("%d series, want those of one gate", got)
+	}
+}
+
 // gather scrapes the collector by a registry that checks everything.
 func gather(t *testing.T, m *promgate.Collector) map[string][]*dto.Metric {
 	t.Helper()

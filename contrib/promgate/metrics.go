@@ -114,6 +114,26 @@ func gateMetrics() []gateMetric {
 	}
 }
 
+// laneMetric is a metric of each lane of a gate.
+type laneMetric struct {
+	desc *prometheus.Desc
+	read func(forebay.LaneStats) float64
+}
+
+// laneMetrics are read at scrape time, of gates that have lanes. What was decided is in
+// forebay_decisions_total by lane.
+func laneMetrics() []laneMetric {
+	gauge := func(name, help string, read func(forebay.LaneStats) float64) laneMetric {
+		return laneMetric{prometheus.NewDesc(name, help, []string{"gate", "lane"}, nil), read}
+	}
+	return []laneMetric{
+		gauge("forebay_lane_in_flight", "Units of a lane that run now. The lane is empty for calls without one.",
+			func(l forebay.LaneStats) float64 { return float64(l.InUse) }),
+		gauge("forebay_lane_waiting", "Calls of a lane in line now. The lane is empty for calls without one.",
+			func(l forebay.LaneStats) float64 { return float64(l.Waiting) }),
+	}
+}
+
 func oldestSeconds(p *picture) float64 {
 	if p.OldestHolder == nil {
 		return 0

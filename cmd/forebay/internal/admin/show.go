@@ -20,6 +20,7 @@ type holder struct {
 	Route     string    `json:"route"`
 	RequestID string    `json:"request_id"`
 	RemoteIP  string    `json:"remote_ip"`
+	Lane      string    `json:"lane"` // empty: none
 	Cost      int       `json:"cost"`
 	Since     time.Time `json:"since"`
 	HeldMS    int64     `json:"held_ms"`
@@ -29,7 +30,7 @@ type holder struct {
 
 func (a *admin) holder(h forebay.Holder) holder {
 	return holder{
-		Route: h.Route, RequestID: h.RequestID, RemoteIP: a.anonymise(h.RemoteIP), Cost: h.Cost, Since: h.Since.UTC(),
+		Route: h.Route, RequestID: h.RequestID, RemoteIP: a.anonymise(h.RemoteIP), Lane: h.Lane, Cost: h.Cost, Since: h.Since.UTC(),
 		HeldMS: h.Held.Milliseconds(), WaitedMS: h.Waited.Milliseconds(), Overdue: h.Overdue,
 	}
 }

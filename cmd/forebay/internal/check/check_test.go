@@ -94,6 +94,10 @@ func TestRules(t *testing.T) {
 		{"pool_unused", "{db: 20}", "{db: 20, redis: 5}", Warning, 4, []string{"no gate takes from pool redis"}},
 		{"pool_unknown", "16, pool: db", "16", Unknown, 4, []string{"reports 4 is not written here"}},
 		{"gate_unused", "gates:\n", "gates:\n  ops: {max_in_flight: 1, pool: db}\n", Warning, 6, []string{"no route leads to gate ops"}},
+		{"lane_unused", "gates:\n", "lanes: {top: {rank: 1}}\ngates:\n", Warning, 5, []string{"no route is of lane top"}},
+		{"lane_alone", "routes:\n", "  ops: {max_in_flight: 2}\nlanes: {top: {rank: 1}}\nroutes:\n  - {match: /ops/, gate: ops, lane: top}\n", Warning, 8, []string{"all routes that pass gate ops are of lane top"}},
+		{"lane_no_line", "routes:\n", "  ops: {max_in_flight: 2}\nlanes: {top: {rank: 1}}\nroutes:\n  - {match: /ops/, gate: ops, lane: top}\n  - {match: /op2/, gate: ops}\n", Warning, 8, []string{"gate ops has lanes, and no max_wait"}},
+		{"lane_reserves_most", "routes:\n", "  ops: {max_in_flight: 3}\nlanes: {top: {rank: 1, reserved: 2}}\nroutes:\n  - {match: /ops/, gate: ops, lane: top}\n  - {match: /op2/, gate: ops}\n", Warning, 8, []string{"lanes reserve 2 of the 3 units of gate ops"}},
 		{"body_never_first", "max_in_flight: 12", "max_in_flight: 12, acquire: {body: 65MiB}", Warning, 7, []string{"gate orders"}},
 		{"spool_unused", "gates:\n", "spool: {memory: 1MiB}\ngates:\n", Warning, 5, []string{"spool.memory is set", "hold: upstream_done"}},
 		{"spool_never", "gates:\n  reports: {", "spool: {per_answer: 65MiB}\ngates:\n  reports: {hold: upstream_done, ", Warning, 5, []string{"spool.per_answer is 68157440 bytes", "spool.memory holds 67108864"}},
@@ -136,6 +140,10 @@ func TestRules(t *testing.T) {
 // TestRulesHoldTheirTongue: the neighbours of what a rule is about.
 func TestRulesHoldTheirTongue(t *testing.T) {
 	for _, c := range []struct{ rule, old, new string }{
+		{"lane_alone", "routes:\n", "lanes: {top: {rank: 1, reserved: 6}}\nroutes:\n  - {match: /ops/, gate: orders, lane: top}\n"},
+		{"lane_reserves_most", "routes:\n", "lanes: {top: {rank: 1, reserved: 6}}\nroutes:\n  - {match: /ops/, gate: orders, lane: top}\n"},
+		{"lane_no_line", "routes:\n", "  ops: {max_in_flight: 4}\nlanes: {top: {rank: 1, reserved: 1}}\nroutes:\n  - {match: /ops/, gate: ops, lane: top}\n  - {match: /op2/, gate: ops}\n"},
+		{"lane_unused", "routes:\n", "lanes: {top: {rank: 1}}\nroutes:\n  - {match: /ops/, gate: orders, lane: top}\n"},
 		{"drain_timeout", "front_timeout", "drain_timeout: 30s\nfront_timeout"},
 		{"wait_beyond_timeout", "max_wait: 100ms", "max_wait: 29s"},
 		{"wait_long", "max_wait: 100ms", "max_wait: 999ms"},

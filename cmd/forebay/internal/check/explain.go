@@ -18,6 +18,7 @@ type Explanation struct {
 	Route    string       `json:"route"`   // the pattern; empty: none
 	Pos      config.Pos   `json:"pos"`     // of the pattern
 	Gates    []PassedGate `json:"gates"`   // in the order in which they are passed
+	Lane     string       `json:"lane,omitempty"`
 	Answer   string       `json:"answer,omitempty"`
 	Patience Duration     `json:"patience_ms"`
 	Why      []string     `json:"why"`
@@ -64,7 +65,7 @@ func Explain(c *config.Config, request string) (Explanation, error) {
 		return Explanation{}, err
 	}
 	passage := groups.Lookup(r)
-	e := Explanation{Request: r.Method + " " + r.Host + r.URL.RequestURI(), Route: passage.Route, Gates: []PassedGate{}}
+	e := Explanation{Request: r.Method + " " + r.Host + r.URL.RequestURI(), Route: passage.Route, Lane: passage.Lane, Gates: []PassedGate{}}
 	for _, g := range passage.Gates {
 		p := passedGate(c.Gate(g.Name()))
 		if c.Gate(g.Name()).Terms != nil {
@@ -138,6 +139,9 @@ func (e *Explanation) route(c *config.Config, r *http.Request) {
 		if other := &c.Routes[i]; other != route {
 			e.compare(c, route, other, r)
 		}
+	}
+	if route.Lane != "" && e.Lane == "" {
+		e.why("its readings name routes of several lanes, so it has none: it comes after all that have")
 	}
 	switch {
 	case route.Answer != "":
@@ -247,6 +251,9 @@ func (e Explanation) String() string {
 			label = ""
 		}
 		fmt.Fprintf(&b, "%-9s %s\n", label, g)
+	}
+	if e.Lane != "" {
+		fmt.Fprintf(&b, "lane      %s\n", e.Lane)
 	}
 	if len(e.Gates) > 0 {
 		fmt.Fprintf(&b, "patience  %v\n", e.Patience)

@@ -82,6 +82,7 @@ func Check(conf *config.Config) []Finding {
 	c.poolUnknown()
 	c.autos()
 	c.unused()
+	c.lanes()
 	c.heldShort()
 	c.chainRules()
 	c.bodies()

@@ -12,11 +12,11 @@ import (
 	"example.com/forebay/cmd/forebay/internal/config"
 )
 
-// groupsOf builds the routes alone, around gates of which only the names count.
+// groupsOf builds the routes alone, around gates of which only the names and lanes count.
 func groupsOf(c *config.Config, routes ...config.Route) (*forebay.Groups, error) {
 	gates := map[string]*forebay.Gate{}
 	for _, g := range c.Gates {
-		gate, err := forebay.New(forebay.Config{Name: g.Name, MaxInFlight: 1})
+		gate, err := forebay.New(forebay.Config{Name: g.Name, MaxInFlight: g.MaxInFlight, Lanes: g.Lanes})
 		if err != nil {
 			return nil, err
 		}

@@ -108,6 +108,9 @@ func (c checkCmd) explain(s streams, cfg *config.Config) error {
 		}
 		fmt.Fprintf(s.out, "gate      %s: max_in_flight %s, max_wait %v, max_waiting %d%s\n", g.Name, g.Limit(), g.MaxWait, g.MaxWaiting, of)
 	}
+	if e.Lane != "" {
+		fmt.Fprintf(s.out, "lane      %s\n", e.Lane)
+	}
 	if len(e.Gates) > 0 {
 		fmt.Fprintf(s.out, "patience  %v\n", e.Patience)
 	}

@@ -71,6 +71,9 @@ func printStory(w io.Writer, st *story.Story) {
 	}
 	line("route", "%s", orNone(st.Route))
 	line("gate", "%s%s", orNone(st.Gate), chainOf(st))
+	if st.Lane != "" {
+		line("lane", "%s", st.Lane)
+	}
 	line("decision", "%s: %s", st.Decision, st.Why)
 	if st.Gate != "" {
 		line("gate was", "%d of %d in flight, %d waiting%s", st.InFlight, st.Limit, st.Waiting, placeOf(st))

@@ -84,6 +84,13 @@ func printStats(w io.Writer, gates []forebay.Stats) error {
 			limit = "closed"
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%d\t%d\t\n", g.Name, g.InUse, limit, g.Waiting, g.Accepted, g.Rejected(), g.Canceled)
+		for _, l := range g.Lanes {
+			name := l.Name
+			if name == "" {
+				name = "no lane"
+			}
+			fmt.Fprintf(t, "%s: %s\t%d\t\t%d\t%d\t%d\t\t\n", g.Name, name, l.InUse, l.Waiting, l.Granted, l.Refused)
+		}
 	}
 	return t.Flush()
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"example.com/forebay"
 )
@@ -42,7 +43,7 @@ func (c *Config) Build(observers ...forebay.Observer) (*forebay.Gates, *forebay.
 func (c *Config) Groups(gate func(name string) *forebay.Gate, observers ...forebay.Observer) (*forebay.Groups, error) {
 	routes := make([]forebay.Route, len(c.Routes))
 	for i, r := range c.Routes {
-		routes[i] = forebay.Route{Match: r.Match, Exempt: len(r.Gates) == 0}
+		routes[i] = forebay.Route{Match: r.Match, Exempt: len(r.Gates) == 0, Lane: r.Lane}
 		for _, name := range r.Gates {
 			g := gate(name)
 			if g == nil {
@@ -66,7 +67,7 @@ func (g Gate) Apply(gate *forebay.Gate, observers ...forebay.Observer) error {
 	}
 	if g.Closed {
 		was := gate.Config()
-		same := was.Hold == c.Hold && was.Upload == c.Upload && was.Streams == c.Streams && was.MaxWait == c.MaxWait && was.MaxWaiting == c.MaxWaiting && reflect.DeepEqual(was.Refusal, c.Refusal)
+		same := was.Hold == c.Hold && was.Upload == c.Upload && was.Streams == c.Streams && was.MaxWait == c.MaxWait && was.MaxWaiting == c.MaxWaiting && was.PerCaller == c.PerCaller && slices.Equal(was.Lanes, c.Lanes) && reflect.DeepEqual(was.Refusal, c.Refusal)
 		if same && gate.Stats().Capacity == 0 {
 			return nil
 		}

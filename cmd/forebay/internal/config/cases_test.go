@@ -53,6 +53,7 @@ var places = map[string]string{
 	"gates.a.refuse.body":        strings.Replace(small, "4}", "4, refuse: {body: {file: testdata/busy.json, %s}}}", 1),
 	"gates.a.refuse.retry_after": strings.Replace(small, "4}", "4, refuse: {retry_after: {%s}}}", 1),
 	"gates.a.refuse.cors":        strings.Replace(small, "4}", "4, refuse: {cors: {origins: [https://a.example], %s}}}", 1),
+	"lanes.x":                    small + "lanes: {x: {rank: 1, %s}}\n",
 	"cluster":                    small + "cluster: {redis: redis://127.0.0.1, gates: [a], %s}\n",
 	"cluster.tls":                small + "cluster: {redis: rediss://127.0.0.1, gates: [a], tls: {%s}}\n",
 	"cluster.gates.a":            small + "cluster: {redis: redis://127.0.0.1, gates: {a: {%s}}}\n",
@@ -92,7 +93,7 @@ func TestCF01MisspeltKeysAreRefused(t *testing.T) {
 }
 
 func levelOfPath(path string) string {
-	return strings.NewReplacer("gates.a", "gates.NAME", "[0]", "[]").Replace(path)
+	return strings.NewReplacer("gates.a", "gates.NAME", "lanes.x", "lanes.NAME", "[0]", "[]").Replace(path)
 }
 
 // TestCF02DurationsHaveUnits: every key that takes a duration refuses a bare number,

@@ -31,6 +31,7 @@ type Config struct {
 	Intake         Intake         // what is taken in for requests that do not run
 	Spool          Spool          // what is taken in of answers
 	Gates          []Gate         // in the order of the file
+	Lanes          []forebay.Lane // each at the gates that its routes pass; in the order of the file
 	Cluster        *Cluster       // nil: this program shares nothing
 	Routes         []Route        // in the order of the file
 
@@ -132,7 +133,7 @@ type Intake struct {
 
 // Gate is one gate: what the library takes, and what only the program knows.
 type Gate struct {
-	forebay.Config        // MaxInFlight is 1 when Closed
+	forebay.Config        // MaxInFlight is 1, and what lanes have reserved, when Closed
 	Closed         bool   // max_in_flight: closed
 	Pool           string // what its calls use up; empty: not said
 	StreamsGate    string // where streams take a slot instead; empty: as Streams says, whose Gate is nil here
@@ -146,6 +147,7 @@ type Gate struct {
 type Route struct {
 	Match  string
 	Gates  []string // in the order in which they are passed
+	Lane   string   // of the requests at each of Gates; empty: none
 	Exempt bool     // passes without a slot
 	Answer string   // "health": the program answers itself; else empty
 	Pos    Pos      // of its pattern

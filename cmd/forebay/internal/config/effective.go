@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"example.com/forebay"
 )
 
 // YAML returns the configuration in force as a file: every value in one form,
@@ -31,11 +33,35 @@ func (c *Config) YAML() string {
 	if c.Upstream.Scheme == "unix" {
 		upstream = "unix:" + c.Upstream.Path
 	}
-	line("upstream: %s", quote(upstream))
-	line("transport: %s", c.Transport)
+	line("upstream: %s\ntransport: %s", quote(upstream), c.Transport)
 	line("drain_timeout: %s", FormatDuration(c.DrainTimeout))
 	line("timeouts: {read_header: %s, idle: %s, write: %s, upstream_response: %s, still_running: %s}",
 		FormatDuration(c.Timeouts.ReadHeader), FormatDuration(c.Timeouts.Idle), FormatDuration(c.Timeouts.Write), FormatDuration(c.Timeouts.UpstreamResponse), FormatDuration(c.Timeouts.StillRunning))
+	c.aroundYAML(line)
+	line("caller: {header: %s, ipv6_prefix: %d}", c.Caller.Header, c.Caller.IPv6Prefix)
+	line("request_id: {header: %s, trust: %s}", quote(c.RequestID.Header), c.RequestID.Trust)
+	line("log: {%s}", c.Log.yaml())
+	line("intake: {%s}", c.Intake)
+	line("spool: {%s}", c.Spool.yaml())
+	line("gates:")
+	for _, g := range c.Gates {
+		line("  %s: {%s}", quote(g.Name), g.yaml())
+	}
+	for _, l := range c.lanesYAML() {
+		line("%s", l)
+	}
+	if c.Cluster != nil {
+		line("cluster: {%s}", c.clusterYAML())
+	}
+	line("routes:")
+	for _, r := range c.Routes {
+		line("  - {%s}", r.yaml())
+	}
+	return b.String()
+}
+
+// aroundYAML writes what stands in front and behind.
+func (c *Config) aroundYAML(line func(format string, args ...any)) {
 	if c.FrontTimeout > 0 {
 		line("front_timeout: %s", FormatDuration(c.FrontTimeout))
 	}
@@ -54,23 +80,6 @@ func (c *Config) YAML() string {
 	if c.ProxyProtocol {
 		line("proxy_protocol: true")
 	}
-	line("caller: {header: %s, ipv6_prefix: %d}", c.Caller.Header, c.Caller.IPv6Prefix)
-	line("request_id: {header: %s, trust: %s}", quote(c.RequestID.Header), c.RequestID.Trust)
-	line("log: {%s}", c.Log.yaml())
-	line("intake: {%s}", c.Intake)
-	line("spool: {%s}", c.Spool.yaml())
-	line("gates:")
-	for _, g := range c.Gates {
-		line("  %s: {%s}", quote(g.Name), g.yaml())
-	}
-	if c.Cluster != nil {
-		line("cluster: {%s}", c.clusterYAML())
-	}
-	line("routes:")
-	for _, r := range c.Routes {
-		line("  - {%s}", r.yaml())
-	}
-	return b.String()
 }
 
 func (c Connections) yaml() string {
@@ -107,7 +116,7 @@ func (g Gate) yaml() string {
 	if g.Pool != "" {
 		parts = append(parts, "pool: "+quote(g.Pool))
 	}
-	if g.PerCaller.MaxInFlight > 0 {
+	if g.PerCaller != (forebay.PerCaller{}) {
 		parts = append(parts, "per_caller: {"+perCallerYAML(g.PerCaller)+"}")
 	}
 	parts = append(parts, g.holdYAML()...)
@@ -158,9 +167,14 @@ func (r Route) yaml() string {
 	case len(names) == 0:
 		return s + ", exempt: true"
 	case len(names) == 1:
-		return s + ", gate: " + names[0]
+		s += ", gate: " + names[0]
+	default:
+		s += ", gates: [" + strings.Join(names, ", ") + "]"
 	}
-	return s + ", gates: [" + strings.Join(names, ", ") + "]"
+	if r.Lane != "" {
+		s += ", lane: " + quote(r.Lane)
+	}
+	return s
 }
 
 // plain is what YAML reads as text without quotes, whatever its version; words that

@@ -133,7 +133,12 @@ gates:
       cors: {origins: ["https://shop.example", "http://localhost:3000"], credentials: true}
   shut: {max_in_flight: closed, max_wait: "100ms", hold: upstream_done}
   fixed: {max_in_flight: 1048575, max_wait: 0, refuse: {retry_after: 10s, body: json}}
-  fixed-streams: {max_in_flight: 9, streams: release, acquire: body}
+  fixed-streams: {max_in_flight: 9, per_caller: {fair: true, by: {header: X-Company}}, streams: release, acquire: body}
+lanes:
+  orders: {rank: 1, share: 30%, max_share: 75%}
+  Reports.2: {rank: 1000, share: 70%}
+  ops: {rank: 2, reserved: 5}
+  nobody: {rank: 3, reserved: 0}
 intake: {max_bytes: 128MiB, read_ahead: 16KiB, discard: 1MiB, discard_time: 1s, discard_total: 512MiB}
 spool: {memory: 128MiB, per_answer: 2MiB, directory: /var/cache/forebay, disk: 4GiB}
 cluster:
@@ -152,6 +157,9 @@ cluster:
 routes:
   - match: GET api.example/reports/{id}
     gates: [reports, fixed]
+    lane: Reports.2
+  - {match: /orders/, gate: fixed, lane: orders}
+  - {match: /ops/, gates: [fixed, fixed-streams], lane: ops}
   - {match: /status, answer: health}
   - {match: "/a%20b/{rest...}", gate: shut}
   - {match: /, gate: fixed, exempt: false}
@@ -230,7 +238,7 @@ func TestEveryKey(t *testing.T) {
 	if g := c.Gate("fixed"); g.Terms != nil {
 		t.Errorf("fixed, which shares nothing, has the terms %+v", *g.Terms)
 	}
-	if r := c.Routes[1]; r.Answer != "health" || r.Exempt || r.Gates != nil {
+	if r := c.Routes[3]; r.Answer != "health" || r.Exempt || r.Gates != nil {
 		t.Errorf("/status = %+v", r)
 	}
 }

@@ -78,6 +78,7 @@ var headings = map[string]string{
 	"gates.NAME.refuse.cors":        "`cors`: which pages may read a refusal",
 	"gates.NAME.refuse.body":        "`body`: a refusal in a shape of your own",
 	"gates.NAME.refuse.retry_after": "`retry_after`: when to come back",
+	"lanes.NAME":                    "`lanes`: who goes first at the gates",
 	"cluster":                       "`cluster`: limits that several programs share",
 	"cluster.tls":                   "`cluster.tls`: whom to trust on the way to Redis",
 	"cluster.gates.NAME":            "`cluster.gates`: what is different for one gate",

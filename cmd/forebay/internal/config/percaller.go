@@ -15,12 +15,15 @@ func (r *gatesReader) perCaller(v value, p *forebay.PerCaller) {
 	before := len(r.problems)
 	there := r.mapping(v, "gates.NAME.per_caller", []key{
 		{"max_in_flight", func(v value) { p.MaxInFlight, _ = r.number(v, 1, maxUnits) }},
+		{"fair", func(v value) { p.Fair, _ = r.boolean(v) }},
 		{"by", func(v value) { r.callersBy(v, p) }},
 		{"max_callers", func(v value) { p.MaxCallers, _ = r.number(v, 1, maxUnits) }},
 		{"status", func(v value) { p.Status, _ = r.number(v, 400, 599) }},
 	})
-	if _, ok := there["max_in_flight"]; !ok && v.Kind == yaml.MappingNode && !r.partial {
-		r.wrongValue(v, "write max_in_flight: NUMBER; half of the gate's leaves the other half to the others", "has no max_in_flight")
+	_, bounds := there["max_in_flight"]
+	_, fair := there["fair"]
+	if !(bounds || fair && p.Fair) && len(r.problems) == before && v.Kind == yaml.MappingNode && !r.partial {
+		r.wrongValue(v, "write max_in_flight: NUMBER; half of the gate's leaves the other half to the others", "has no max_in_flight and is not fair, so it does nothing")
 	}
 	if len(r.problems) > before { // what is half there is not judged again
 		*p = forebay.PerCaller{}
@@ -74,16 +77,22 @@ func (c *Config) CallerHeaders() (names []string) {
 // prefixCallers tells each gate how much of an IPv6 address is one caller.
 func (d *decoder) prefixCallers() {
 	for i := range d.config.Gates {
-		if p := &d.config.Gates[i].PerCaller; p.MaxInFlight > 0 {
+		if p := &d.config.Gates[i].PerCaller; p.MaxInFlight > 0 || p.Fair {
 			p.IPv6Prefix = d.config.Caller.IPv6Prefix
 		}
 	}
 }
 
 func perCallerYAML(p forebay.PerCaller) string {
-	s := fmt.Sprintf("max_in_flight: %d, by: address", p.MaxInFlight)
+	s := "by: address"
 	if p.Header != "" {
-		s = fmt.Sprintf("max_in_flight: %d, by: {header: %s}", p.MaxInFlight, quote(p.Header))
+		s = fmt.Sprintf("by: {header: %s}", quote(p.Header))
+	}
+	if p.Fair {
+		s = "fair: true, " + s
+	}
+	if p.MaxInFlight > 0 {
+		s = fmt.Sprintf("max_in_flight: %d, ", p.MaxInFlight) + s
 	}
 	if p.MaxCallers > 0 {
 		s += fmt.Sprintf(", max_callers: %d", p.MaxCallers)

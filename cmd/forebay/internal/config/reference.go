@@ -42,7 +42,7 @@ func placeOf(k Key) string {
 
 // reference is every key there is, in the order of the documentation. NAME stands
 // for a name that the operator gives, [] for any place in a list.
-var reference = slices.Concat(programKeys, gateKeys, autoKeys, corsKeys, refusalKeys, slotKeys, uploadKeys, spoolKeys, clusterKeys, routeKeys)
+var reference = slices.Concat(programKeys, gateKeys, autoKeys, corsKeys, refusalKeys, slotKeys, uploadKeys, spoolKeys, laneKeys, clusterKeys, routeKeys)
 
 var programKeys = []Key{
 	{"listen", "IP:PORT, :PORT, localhost:PORT or unix:/PATH; port 0 is any that is free", DefaultListen,
@@ -124,14 +124,16 @@ var gateKeys = []Key{
 	{"gates.NAME.max_wait", "a duration, 0 to 24h", "0: refuse at once",
 		"waiting must be wanted. Tens of milliseconds smooth bursts",
 		"Half of 100ms: nearly as good. Twice: refusals come later, and from 1s on callers wait in line for an answer that they no longer want.", "100ms"},
-	{"gates.NAME.max_waiting", "a whole number from 1 to 1048575; only with max_wait", "twice max_in_flight",
-		"then a call with hardly a chance to be served within its patience is refused on arrival as well; a number given is a promise, and only length and patience refuse",
+	{"gates.NAME.max_waiting", "a whole number from 1 to 1048575; only with max_wait", "as many as get their slot within max_wait, and at least twice the limit",
+		"then a call with hardly a chance to be served within its patience is refused on arrival as well, and a line that does not end is kept as short as the backend needs it to stay busy: at twice the load about ten, at ten times four. A number given is a promise, and only length and patience refuse",
 		"Half: ordinary bursts are refused. Twice: the line fills with calls that time out.", "24"},
 	{"gates.NAME.pool", "the name of a pool", "none",
 		"what a gate's calls use up cannot be seen from here", "", "db"},
 	{"gates.NAME.per_caller.max_in_flight", "a whole number from 1 to 1048575: how many requests of one caller may run at once. Further ones wait in line for one of the same caller to end, in half of the line at most; whoever has waited in vain for it is answered 429", "none: one caller may have the whole gate",
 		"callers behind one address (an office, a mobile network) would be refused for each other, so it must be wanted. It counts requests, not connections; give browsers, which ask for dozens at once over one connection, a max_wait as well",
 		"Half of the gate's max_in_flight: one greedy caller leaves the other half to the rest. Half of that: two of them do, and a page with many pictures takes longer. Twice: it bounds nothing.", "2"},
+	{"gates.NAME.per_caller.fair", "true or false: whether a place in a full line goes to who has less. Whoever has most, running and in line, gives up his newest place, answered 429, to one who would still have less with it. Without max_wait it does nothing", "false",
+		"callers behind one address count as one, so it must be wanted. It bounds nobody while there is room: with max_in_flight too, one caller's crowd neither fills the line nor the slots", "", "true"},
 	{"gates.NAME.per_caller.by", "address, or a mapping", "address",
 		"it is all that a stranger cannot choose; of IPv6 the first caller.ipv6_prefix bits count", "", "address"},
 	{"gates.NAME.per_caller.by.header", "the name of a header that trusted_proxies set. It is taken from everybody else's requests; a request without it counts by its address, and of several lines the last one counts and goes on", "none",
@@ -203,6 +205,8 @@ var routeKeys = []Key{
 		"a route that leads nowhere is a mistake", "", "reports"},
 	{"routes[].gates", "a list of names: passed in this order, all or none, with the smallest max_wait of all as patience", "a route has gate, gates, exempt or answer",
 		"for calls that use two things at once; name them in one order everywhere", "", "[orders, reports]"},
+	{"routes[].lane", "the name of a lane, of the requests at each of the route's gates. It comes from the route alone, whatever a request says; one that other readings of its path bring to routes of other lanes has none", "none: they come after all lanes",
+		"where nobody has said who goes first all are equal", "", "order-intake"},
 	{"routes[].exempt", "true or false", "false",
 		"for health checks and metrics, which must be answered while the line is full", "", "true"},
 	{"routes[].answer", "health: answered by the program itself, without a slot", "none",

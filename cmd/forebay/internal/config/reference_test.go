@@ -99,6 +99,10 @@ func TestReferenceExamples(t *testing.T) {
 			file = small + "spool: {" + text + "}\n"
 		case k.Name == "gates.NAME.per_caller.max_in_flight":
 			file = strings.Replace(small, "4}", "4, per_caller: {"+text+"}}", 1)
+		case k.Name == "lanes.NAME.rank":
+			file = small + "lanes: {x: {" + text + "}}\n"
+		case k.Name == "routes[].lane":
+			file = strings.Replace(small, "gate: a", "gate: a, "+text, 1) + "lanes: {" + k.Example + ": {rank: 1}}\n"
 		case k.Name == "gates.NAME.refuse.body.file":
 			file = strings.Replace(small, "4}", "4, refuse: {body: {"+text+"}}}", 1)
 		case level == "gates.NAME.refuse.cors":

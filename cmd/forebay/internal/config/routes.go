@@ -16,7 +16,9 @@ import (
 type routesReader struct {
 	*decoder
 	gates  *gatesReader
+	lanes  *lanesReader
 	refs   []value // of gates
+	inLane []value // the names of lanes
 	whole  *yaml.Node
 	places []Pos // of the patterns, in the order of config.Routes
 }
@@ -53,6 +55,12 @@ func (r *routesReader) route(v value) {
 		}},
 		{"gate", func(v value) { r.oneGate(v, &route) }},
 		{"gates", func(v value) { r.manyGates(v, &route) }},
+		{"lane", func(v value) {
+			if s, ok := r.text(v, "the name of a lane"); ok {
+				route.Lane = s
+				r.inLane = append(r.inLane, v)
+			}
+		}},
 		{"exempt", func(v value) { route.Exempt, notExempt = r.boolean(v) }},
 		{"answer", func(v value) { route.Answer, _ = r.word(v, "health") }},
 	})
@@ -88,6 +96,9 @@ func (r *routesReader) checkEnds(v value, there map[string]Pos, route Route) {
 		r.wrong(v.Node, fmt.Sprintf("the route %s leads nowhere", shorten(route.Match)), "give it gate: NAME, gates: [NAME, NAME], exempt: true, or answer: health")
 	case len(ends) > 1:
 		r.wrongAt(there[ends[1]], fmt.Sprintf("the route %s has %s", shorten(route.Match), strings.Join(ends, " and ")), "keep one of them")
+	}
+	if at, ok := there["lane"]; ok && len(ends) == 1 && len(route.Gates) == 0 && ends[0] != "gate" && ends[0] != "gates" {
+		r.wrongAt(at, fmt.Sprintf("the route %s passes no gate and has a lane, which is a place in a gate's line", shorten(route.Match)), "take the lane out, or give it a gate")
 	}
 }
 
@@ -126,6 +137,9 @@ func (r *routesReader) check(at Pos) {
 	if !r.partial && len(r.gates.names) > 0 {
 		r.checkNames()
 	}
+	if !r.partial {
+		r.checkLanes()
+	}
 	r.checkPatterns()
 	if r.whole == nil || r.partial || r.whole.Kind != yaml.SequenceNode || len(r.whole.Content) > maxRoutes {
 		return
@@ -149,6 +163,19 @@ func (r *routesReader) checkNames() {
 			remedy = fmt.Sprintf("did you mean %s?", near)
 		}
 		r.wrong(v.Node, fmt.Sprintf("there is no gate %s", shorten(v.Value)), remedy)
+	}
+}
+
+func (r *routesReader) checkLanes() {
+	for _, v := range r.inLane {
+		if slices.Contains(r.lanes.names, v.Value) {
+			continue
+		}
+		remedy := fmt.Sprintf("declare it: lanes: {%s: {rank: 1}}", shorten(v.Value))
+		if near := r.nearest(v.Value, r.lanes.names); near != "" {
+			remedy = fmt.Sprintf("did you mean %s?", near)
+		}
+		r.wrong(v.Node, fmt.Sprintf("there is no lane %s", shorten(v.Value)), remedy)
 	}
 }
 

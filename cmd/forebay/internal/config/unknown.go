@@ -10,9 +10,8 @@ import (
 // laterKeys come with later versions, and are refused by name: an operator who took
 // them from newer documentation learns that the version is wrong, not the spelling.
 var laterKeys = map[string][]string{
-	"":           {"lanes"},
 	"gates.NAME": {"max_bytes", "cost"},
-	"routes[]":   {"lane", "cost"},
+	"routes[]":   {"cost"},
 }
 
 // otherWords are what other programs call our keys.
@@ -22,6 +21,7 @@ var otherWords = map[string]string{
 	"queue": "max_waiting", "queue_size": "max_waiting", "max_queue": "max_waiting",
 	"rate": "min_rate", "min_upload_rate": "min_rate", "wait": "max_wait", "queue_timeout": "max_wait", "wait_timeout": "max_wait", "patience": "max_wait",
 	"per_client": "per_caller", "per_ip": "per_caller", "limit_conn": "per_caller",
+	"priority": "rank", "reserve": "reserved", "weight": "share", "max": "max_share", "class": "lane", "priorities": "lanes", "classes": "lanes",
 	"path": "match", "pattern": "match", "route": "match", "limiter": "gate",
 	"backend": "upstream", "proxy_pass": "upstream", "target": "upstream",
 	"bind": "listen", "address": "listen", "port": "listen", "groups": "gates",

@@ -20,7 +20,8 @@ const (
 func (d *decoder) whole(root value) {
 	c := d.config
 	gates := gatesReader{decoder: d}
-	routes := routesReader{decoder: d, gates: &gates}
+	lanes := lanesReader{decoder: d}
+	routes := routesReader{decoder: d, gates: &gates, lanes: &lanes}
 	shared := clusterReader{decoder: d, gates: &gates}
 	there := d.mapping(root, "", []key{
 		{"listen", func(v value) { c.Listen.Address = d.address(v, c.Listen.Address, "127.0.0.1:8080") }},
@@ -45,6 +46,7 @@ func (d *decoder) whole(root value) {
 		{"intake", d.intake},
 		{"spool", d.spool},
 		{"gates", gates.read},
+		{"lanes", lanes.read},
 		{"cluster", shared.read},
 		{"routes", routes.read},
 	})
@@ -63,6 +65,7 @@ func (d *decoder) whole(root value) {
 	shared.check()
 	gates.checkShared()
 	routes.check(there["routes"])
+	lanes.give()
 	d.checkAddresses()
 	d.checkProxyProtocol()
 }

@@ -76,7 +76,11 @@ func (s *Server) reloadOnce() error {
 		s.discard(now, old)
 		return err
 	}
-	if err := s.apply(old, now); err != nil {
+	err = s.apply(old, now)
+	if err == nil {
+		err = s.route(now)
+	}
+	if err != nil {
 		s.discard(now, old)
 		return err
 	}

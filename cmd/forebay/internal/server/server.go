@@ -102,6 +102,9 @@ func New(o Options) (*Server, error) {
 		st, err = s.build(cfg, nil)
 	}
 	if err == nil {
+		err = s.route(st)
+	}
+	if err == nil {
 		err = s.show(nil, st)
 	}
 	if err != nil {

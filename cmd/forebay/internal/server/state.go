@@ -40,7 +40,7 @@ func (s *Server) build(cfg *config.Config, old *state) (*state, error) {
 	return st, nil
 }
 
-// fill gives a state its gates, and the way through them.
+// fill gives a state its gates, and what is behind them.
 func (s *Server) fill(st, old *state) error {
 	var fresh []config.Gate
 	for _, c := range st.cfg.Gates {
@@ -60,19 +60,23 @@ func (s *Server) fill(st, old *state) error {
 	if err := s.linkStreams(st, fresh); err != nil {
 		return err
 	}
-	var err error
-	st.groups, err = st.cfg.Groups(st.gate, s.observers()...)
-	if err != nil {
-		return err
-	}
 	st.proxy = old.sameProxy(st.cfg)
 	if st.proxy == nil {
 		pc := proxyConfig(st.cfg)
 		pc.Done, pc.Spool, pc.Remains, pc.Blocked = s.ended, s.spool, s.remains, s.seen.Blocked
 		st.proxy = proxy.New(pc)
 	}
-	st.handler = s.handler(st)
 	return nil
+}
+
+// route leads requests to the gates, once those have the lanes that the routes name. What
+// could be wrong with the routes was found when they were read.
+func (s *Server) route(st *state) (err error) {
+	st.groups, err = st.cfg.Groups(st.gate, s.observers()...)
+	if err == nil {
+		st.handler = s.handler(st)
+	}
+	return err
 }
 
 // discard gives up a state that does not come into force: what it has joined it leaves.

@@ -54,6 +54,7 @@ type page struct {
 	at      int64 // nanoseconds since 1970
 	gate    string
 	route   string
+	lane    string // one of the gate's
 	id      string // of the request
 	asked   string // what the client called it, if that was not taken for its id
 	ip      string
@@ -108,7 +109,7 @@ func (b *Book) Observe(e forebay.Event) {
 
 func (b *Book) decided(e *forebay.Event) {
 	p := page{
-		gate: e.Gate, route: e.Route, id: e.RequestID, ip: e.RemoteIP, waited: e.Waited, decision: e.Decision,
+		gate: e.Gate, route: e.Route, lane: e.Lane, id: e.RequestID, ip: e.RemoteIP, waited: e.Waited, decision: e.Decision,
 		inFlight: int32(e.InFlight), waiting: int32(e.Waiting), limit: int32(e.Limit), cost: int32(e.Cost),
 	}
 	to := &b.others

@@ -18,7 +18,7 @@ type Story struct {
 	Gate  string   `json:"gate"` // that decided; empty: the route is exempt
 	Route string   `json:"route"`
 	Gates []string `json:"gates"` // that the route names, in their order
-	Lane  string   `json:"lane"`  // empty: gates have none yet
+	Lane  string   `json:"lane"`  // empty: it had none, or the gate does not know it
 
 	// RemoteIP is the caller's address, whole: whoever shows it cuts it.
 	RemoteIP string `json:"remote_ip"`
@@ -154,7 +154,7 @@ func (b *Book) serialOf(id string) uint64 {
 func (b *Book) tell(p *page) Story {
 	s := Story{
 		ID: b.idOf(p.serial), RequestID: p.id, ClientID: p.asked, At: instant(p.at),
-		Gate: p.gate, Route: p.route, Gates: []string{}, RemoteIP: p.ip,
+		Gate: p.gate, Route: p.route, Gates: []string{}, Lane: p.lane, RemoteIP: p.ip,
 		Decision: p.decision.String(), Why: p.why(),
 		Limit: int(p.limit), InFlight: int(p.inFlight), Waiting: int(p.waiting), Place: p.wouldBe(), Cost: int(p.cost),
 		WaitedMS: p.waited.Milliseconds(), Status: int(p.status), RetryAfter: int(p.retry), RetryWhy: p.whyRetry(),

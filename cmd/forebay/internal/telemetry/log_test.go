@@ -38,7 +38,7 @@ func TestLineHasExactlyTheKeysOfTheContract(t *testing.T) {
 		lines := m.parsed(t)
 		now := time.Now().UTC() // of the bubble, where it stands still
 		wantLines := []logLine{
-			{Time: now, Level: "WARN", Msg: "decided", Decision: "rejected_timeout", Gate: "reports", Route: "GET /reports/", RequestID: "4bf92f35", RemoteIP: "192.0.2.0", WaitedMS: 100, InFlight: 4, Limit: 4},
+			{Time: now, Level: "WARN", Msg: "decided", Decision: "rejected_timeout", Gate: "reports", Route: "GET /reports/", Lane: "fast", RequestID: "4bf92f35", RemoteIP: "192.0.2.0", WaitedMS: 100, InFlight: 4, Limit: 4},
 			{Time: now, Level: "INFO", Msg: "released", Gate: "reports", HeldMS: 1500, InFlight: 3, Limit: 4},
 			{Time: now, Level: "WARN", Msg: "overdue", Gate: "reports", HeldMS: 60_000, InFlight: 3, Limit: 4},
 		}

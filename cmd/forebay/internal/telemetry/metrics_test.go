@@ -39,7 +39,7 @@ func everySeries(t *testing.T) *Metrics {
 	})
 	m.ShowIntake(func() forebay.IntakeStats { return forebay.IntakeStats{} })
 	m.ShowSpool(func() proxy.SpoolStats { return proxy.SpoolStats{} })
-	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 1, Track: true, Observers: []forebay.Observer{m.Gates, l.Observer()}})
+	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 1, Track: true, Lanes: []forebay.Lane{{Name: "fast", Rank: 1}}, Observers: []forebay.Observer{m.Gates, l.Observer()}})
 	if err != nil {
 		t.Fatal(err)
 	}

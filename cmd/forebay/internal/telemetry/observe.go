@@ -73,7 +73,7 @@ func (l *Log) eventRecord(ln *line) slog.Record {
 		slog.String("decision", decision),
 		slog.String("gate", e.Gate),
 		slog.String("route", e.Route),
-		slog.String("lane", ""), // gates have none yet, but the key is part of the contract
+		slog.String("lane", e.Lane),
 		slog.String("request_id", e.RequestID),
 		slog.String("remote_ip", l.Anonymise(e.RemoteIP)),
 		slog.Int64("waited_ms", e.Waited.Milliseconds()),

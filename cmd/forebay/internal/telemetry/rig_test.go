@@ -62,6 +62,7 @@ type logLine struct {
 	Gate      string    `json:"gate"`
 	Message   string    `json:"message"`
 	Route     string    `json:"route"`
+	Lane      string    `json:"lane"`
 	RequestID string    `json:"request_id"`
 	RemoteIP  string    `json:"remote_ip"`
 	WaitedMS  int64     `json:"waited_ms"`
@@ -105,7 +106,7 @@ func open(t *testing.T, o Options) (*Log, *memory) {
 
 func refusal(gate string) forebay.Event {
 	return forebay.Event{
-		Gate: gate, Route: "GET /reports/", RequestID: "4bf92f35", RemoteIP: "192.0.2.77", Cost: 1,
+		Gate: gate, Route: "GET /reports/", Lane: "fast", RequestID: "4bf92f35", RemoteIP: "192.0.2.77", Cost: 1,
 		Decision: forebay.RejectedTimeout, Waited: 100 * time.Millisecond, InFlight: 4, Waiting: 7, Limit: 4,
 	}
 }
