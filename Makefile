@@ -161,6 +161,7 @@ soak: ## Put the program under wrk, h2load and slow clients for a minute each; f
 .PHONY: chaos
 chaos: ## Put one limit over several processes through everything that goes wrong, beside its rivals; write docs/cluster-faults.md
 	cd bench && $(GO) run ./chaos $(CHAOS)
+	cd cmd/forebay && $(GO) test -count=1 -run TestClusterInTurmoil ./e2e -rounds 40
 
 .PHONY: chaos-short
 chaos-short: ## The faults in which most would show, in about a minute, if there is a redis-server
