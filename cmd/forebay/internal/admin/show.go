@@ -131,6 +131,7 @@ type gateLimits struct {
 	MaxWaitMS   int64     `json:"max_wait_ms"`
 	MaxWaiting  int       `json:"max_waiting"`
 	Draining    bool      `json:"draining"`
+	Shared      bool      `json:"shared"` // with other programs, by a cluster
 	Override    *Override `json:"override,omitempty"`
 }
 
@@ -138,7 +139,7 @@ func (a *admin) gateLimits(g *forebay.Gate) gateLimits {
 	c, st := g.Config(), g.Stats()
 	return gateLimits{
 		Name: g.Name(), MaxInFlight: c.MaxInFlight, Auto: a.program.Auto(g) != nil, Limit: st.Capacity, MaxWaitMS: c.MaxWait.Milliseconds(),
-		MaxWaiting: st.MaxWaiting, Draining: st.Draining, Override: a.override(g.Name()),
+		MaxWaiting: st.MaxWaiting, Draining: st.Draining, Shared: c.Cluster != nil, Override: a.override(g.Name()),
 	}
 }
 

@@ -23,15 +23,17 @@ const (
 
 // commands are the verbs. The help of each ends with an example.
 type commands struct {
-	Serve    serveCmd    `cmd:"" help:"Stand in front of a backend."`
-	Check    checkCmd    `cmd:"" help:"Say what is wrong with a configuration, before it is used."`
-	Status   statusCmd   `cmd:"" help:"Show what the gates of a running forebay do."`
-	Explain  explainCmd  `cmd:"" help:"Say what became of one call, and why."`
-	Set      setCmd      `cmd:"" help:"Put another limit in force, for a while."`
-	Unset    unsetCmd    `cmd:"" help:"Put the configured limit in force again."`
-	Simulate simulateCmd `cmd:"" help:"Play a scenario in simulated time: what a limit would do."`
-	Demo     demoCmd     `cmd:"" help:"Watch a backend collapse without a gate, and stay up with one."`
-	Version  versionCmd  `cmd:"" help:"Say which version this is."`
+	Serve      serveCmd      `cmd:"" help:"Stand in front of a backend."`
+	Check      checkCmd      `cmd:"" help:"Say what is wrong with a configuration, before it is used."`
+	Status     statusCmd     `cmd:"" help:"Show what the gates of a running forebay do."`
+	Explain    explainCmd    `cmd:"" help:"Say what became of one call, and why."`
+	Set        setCmd        `cmd:"" help:"Put another limit in force, for a while."`
+	Unset      unsetCmd      `cmd:"" help:"Put the configured limit in force again."`
+	Dashboards dashboardsCmd `cmd:"" help:"Print a dashboard for Grafana."`
+	Alerts     alertsCmd     `cmd:"" help:"Print alerts for Prometheus."`
+	Simulate   simulateCmd   `cmd:"" help:"Play a scenario in simulated time: what a limit would do."`
+	Demo       demoCmd       `cmd:"" help:"Watch a backend collapse without a gate, and stay up with one."`
+	Version    versionCmd    `cmd:"" help:"Say which version this is."`
 }
 
 // streams are where a verb writes.
