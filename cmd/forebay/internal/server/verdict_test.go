@@ -150,3 +150,25 @@ func TestBlockedWritersAreCounted(t *testing.T) {
 	eventually(t, "the writer waits no more", func() bool { return blocked.Load() == 0 })
 	r.gateIs("b", 0, 0)
 }
+
+// TestRetriesOfManyClients: of two that have the same place in the table one is forgotten,
+// and neither is taken for the other.
+func TestRetriesOfManyClients(t *testing.T) {
+	rt := newRetries()
+	client := func(n int) *http.Request {
+		req, err := http.NewRequest(http.MethodGet, "http://x/y", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.RemoteAddr, req.RequestURI = "192.0.2.7:1", fmt.Sprint("/", n)
+		return req
+	}
+	for n := range toldPlaces {
+		rt.tell(client(n), time.Hour)
+	}
+	for n := range 10 * toldPlaces {
+		if n >= toldPlaces && rt.isEarly(client(n)) {
+			t.Fatalf("client %d is early, and was told nothing", n)
+		}
+	}
+}

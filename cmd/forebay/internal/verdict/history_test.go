@@ -179,6 +179,66 @@ func TestHanging(t *testing.T) {
 	})
 }
 
+// TestSlowReadersAreNoLeak: they hold their slots for long, and it is known why.
+func TestSlowReadersAreNoLeak(t *testing.T) {
+	for want, blocked := range map[string]int32{"leak_suspected": 0, "slow_readers": 4} {
+		h := NewHistory()
+		for range 20 {
+			h.Add(Sample{Limit: 4, InFlight: 4, Accepted: 10, Short: 10, Ended: 10, Held: 1, Stale: 4, Blocked: blocked, Oldest: 15, CPU: .1}, Terms{}, nil)
+		}
+		if got := h.verdicts("reports"); len(got) != 1 || got[0].Verdict != want {
+			t.Errorf("with %d slow readers: %+v, want %s", blocked, got, want)
+		}
+	}
+}
+
+// TestSlotsThatGoBackEarly: readers cost nothing where their slots are back before.
+func TestSlotsThatGoBackEarly(t *testing.T) {
+	h := NewHistory()
+	for range 20 {
+		h.Add(Sample{Limit: 4, InFlight: 4, Accepted: 10, Short: 10, Ended: 10, Blocked: 4, CPU: .1}, Terms{EarlyBack: true}, nil)
+	}
+	if got := h.verdicts("reports"); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWaitsForOnesOwn: where each caller has a bound of its own, who waits may wait for
+// itself, and the gate has slots.
+func TestWaitsForOnesOwn(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		h := NewHistory()
+		for range 20 {
+			h.Add(Sample{Limit: 4, InFlight: 2, Accepted: 10, WaitP95: .09, CPU: .1}, Terms{MaxWait: .1, PerCaller: own}, nil)
+		}
+		if up := h.at(0).up&waitsLong != 0; up == own {
+			t.Errorf("with a bound of each caller %v: waits long is %v", own, up)
+		}
+	}
+}
+
+// TestAmongHowMany: a call is counted with those that it ran beside, not with the one that
+// has got its slot.
+func TestAmongHowMany(t *testing.T) {
+	r := NewRecorder()
+	g, err := forebay.New(forebay.Config{Name: "a", MaxInFlight: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Watch(g)
+	end := forebay.Event{Kind: forebay.EventReleased, Gate: "a", Held: time.Second, Cost: 1, Limit: 7}
+	for inFlight, level := range map[int]int{7: 2, 6: 2, 3: 2, 2: 1, 0: 0, 9: 3} {
+		end.InFlight = inFlight
+		r.Observe(end)
+		r.Tick(0)
+		h := (*r.gates.Load())["a"].history
+		if h.levels[level].N != 1 {
+			t.Errorf("%d after it: counted at %+v, want level %d", inFlight, h.levels, level)
+		}
+		h.levels = Levels{}
+	}
+}
+
 // TestWaitsLong: the early warning comes before anything is refused, and is told once.
 func TestWaitsLong(t *testing.T) {
 	staged(t, 3, forebay.Config{MaxInFlight: 20}, func(s *stage) {
