@@ -11,12 +11,13 @@ import (
 	"example.com/forebay/internal/admit"
 )
 
-// RetryAfter bounds the Retry-After of a gate's refusals, in whole seconds,
-// rounded up. The zero value computes it: how long the line would take at the
-// measured departure rate (1 s while that is unknown, as in a gate that lets nobody
-// wait and does not track), plus a random part of up to 2 s, or half of that if it
-// is more, so that those refused together do not come back together; in all 1 s to
-// 30 s. Every field is at most 24 h.
+// RetryAfter bounds the Retry-After of a gate's refusals, in whole seconds, rounded up.
+// The zero value computes it, from 1 s to 30 s: the first second after the line of now in
+// which there is room, at the measured departure rate, beside those who come for the first
+// time and those who were told the same second. So a crowd comes back spread over as many
+// seconds as it takes to serve it. While the rate is unknown, as in a gate that lets nobody
+// wait and does not track, it is 1 s and a random part of up to 2 s. Every field is at most
+// 24 h.
 type RetryAfter struct {
 	// Min is the least that is ever sent. 0 means 1 s: less makes callers return
 	// before anything has changed.
@@ -66,8 +67,8 @@ func (ra RetryAfter) bounds() (lo, hi int) {
 	return lo, hi
 }
 
-// seconds returns what to send when the line ahead would take that long (0:
-// unknown). random returns a uniform number in [0, n).
+// seconds returns what to send when the line ahead would take that long (0: unknown) and
+// nothing is known of others. random returns a uniform number in [0, n).
 func (ra RetryAfter) seconds(ahead time.Duration, random func(n int) int) int {
 	if ra.Fixed > 0 {
 		return admit.WholeSeconds(ra.Fixed)
@@ -78,15 +79,17 @@ func (ra RetryAfter) seconds(ahead time.Duration, random func(n int) int) int {
 
 // retryAfter returns what a refusal of a call in a lane sends now.
 func (g *Gate) retryAfter(s *settings, lane string) int {
-	var ahead time.Duration
+	ra := &s.Refusal.RetryAfter
 	// A gate that lets nobody wait and does not track measures no departures, so the
 	// lock would be taken for nothing.
-	if s.Refusal.RetryAfter.Fixed == 0 && (s.MaxWait > 0 || s.track) {
-		g.lock()
-		ahead, _ = g.machine.Ahead(g.machine.Lane(lane))
-		g.unlock()
+	if ra.Fixed > 0 || s.MaxWait == 0 && !s.track {
+		return ra.seconds(0, rand.IntN)
 	}
-	return s.Refusal.RetryAfter.seconds(ahead, rand.IntN)
+	lo, hi := ra.bounds()
+	now := clock()
+	g.lock()
+	defer g.unlock()
+	return g.machine.Appoint(now, g.machine.Lane(lane), lo, hi, rand.IntN)
 }
 
 // retryHeaders are header values made once, so that a refusal allocates none of

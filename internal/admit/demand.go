@@ -82,4 +82,5 @@ func (m *Machine) forgetDemand() {
 // [Machine.Refuses] had said.
 func (m *Machine) Missed(n uint64) {
 	m.rest.offered += float64(n)
+	m.rest.comes(m.demand.since, int(n))
 }

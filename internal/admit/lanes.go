@@ -33,6 +33,7 @@ type Lane struct {
 	granted   uint64
 	refused   uint64
 	refusedAt time.Time
+	book      *book // nil: nobody was refused yet
 	into      *Lane // of one that is no more: whose its calls are now
 }
 

@@ -147,6 +147,7 @@ func (m *Machine) Arrive(now time.Time, a Arrival) Verdict {
 	m.advance(now)
 	l := m.lane(a.Lane)
 	l.offered += float64(a.Cost)
+	l.comes(now, 1)
 	v := m.judge(now, l, a)
 	if v == Queued {
 		m.makeSeat(now, l, a)

@@ -177,8 +177,7 @@ func (s *sim) refused(c *call, g *gate, v admit.Verdict) {
 	}
 	told := 0
 	if c.crowd.Retries.Honours && v != admit.Canceled {
-		ahead, _ := g.machine.Ahead(g.machine.Lane(c.route.Lane))
-		told = admit.RetryAfter(ahead, max(1, g.RetryLo), g.retryHi(), s.dice.IntN)
+		told = g.machine.Appoint(s.time(s.now), g.machine.Lane(c.route.Lane), max(1, g.RetryLo), g.retryHi(), s.dice.IntN)
 	}
 	for i := len(c.passed) - 1; i >= 0; i-- {
 		p := c.passed[i]
