@@ -13,11 +13,11 @@ import (
 
 // RetryAfter bounds the Retry-After of a gate's refusals, in whole seconds, rounded up.
 // The zero value computes it, from 1 s to 30 s: the first second after the line of now in
-// which there is room, at the measured departure rate, beside those who come for the first
-// time and those who were told the same second. So a crowd comes back spread over as many
-// seconds as it takes to serve it. While the rate is unknown, as in a gate that lets nobody
-// wait and does not track, it is 1 s and a random part of up to 2 s. Every field is at most
-// 24 h.
+// which there is room, at the measured departure rate, beside those who come for the
+// first time and those who were told the same second. So a crowd comes back spread over
+// as many seconds as it takes to serve it. While the rate is unknown, as in a gate that
+// lets nobody wait and does not track, it is 1 s and a random part of up to 2 s. Every
+// field is at most 24 h.
 type RetryAfter struct {
 	// Min is the least that is ever sent. 0 means 1 s: less makes callers return
 	// before anything has changed.

@@ -2,63 +2,100 @@ package admit
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
-// book says to whom of those refused in a lane it has said to come back when, so that they
-// find room and do not come together. Clients read whole seconds, and so come back at the
-// part of a second at which they were refused: a crowd that came at once would come again
-// at once, second after second, if the book had only seconds. It has twentieths.
+// book knows whom of those refused in a lane somebody has told to come back when, so that
+// they find room and do not come together. Clients read whole seconds, and so come back at
+// the part of a second at which they were refused: a crowd that came at once would come
+// again at once, second after second, if the book had only seconds. It has twentieths.
 type book struct {
 	slot    int64              // the present one, since 1970
 	slots   [bookSlots]int32   // promised in each to come, in a ring
 	seconds [bookSeconds]int32 // and in each second
-	came    [bookMemory]int32  // calls in each of the last seconds, in a ring
-	due     [bookMemory]int32  // and how many of them were promised to
+
+	asked [slotsPerSecond]int32 // for appointments, in each slot of the last second, in a ring
+	sum   int32                 // of them
 }
 
 const (
 	slotsPerSecond = 20
-	bookSeconds    = 64 // how far it reaches, the present second included
+	bookSeconds    = 128 // how far it reaches, the present second included
 	bookSlots      = bookSeconds * slotsPerSecond
-	// bookMemory is over how many seconds, the present one included, calls are counted
-	// that come first. With half of it a burst is promised its own time again, with twice
-	// it those refused in a spike wait although it is over.
-	bookMemory = 11
 )
 
 func slotOf(now time.Time) int64 {
 	return max(0, now.UnixNano()) / int64(time.Second/slotsPerSecond)
 }
 
-// advance brings the book up to now.
-func (b *book) advance(now time.Time) {
-	slot := slotOf(now)
+// advance brings the book up to now. It returns how many were promised to come since.
+func (b *book) advance(slot int64) (due int32) {
 	if slot-b.slot > bookSlots || b.slot-slot > slotsPerSecond { // it is new, or the clock has jumped
 		*b = book{slot: slot}
 	}
 	for b.slot < slot {
 		b.slot++
-		second := b.slot / slotsPerSecond
-		if b.slot%slotsPerSecond == 0 {
-			b.came[second%bookMemory], b.due[second%bookMemory] = 0, 0
-		}
 		promised := &b.slots[b.slot%bookSlots]
-		b.due[second%bookMemory] += *promised
-		b.seconds[second%bookSeconds] -= *promised
+		due += *promised
+		b.seconds[b.slot/slotsPerSecond%bookSeconds] -= *promised
 		*promised = 0
+		asked := &b.asked[b.slot%slotsPerSecond]
+		b.sum -= *asked
+		*asked = 0
 	}
+	return due
 }
 
-// first returns how many calls a second come that nobody has told to come.
-func (b *book) first() float64 {
-	n, present := int32(0), b.slot/slotsPerSecond%bookMemory
-	for i := range b.came {
-		if int64(i) != present {
-			n += max(0, b.came[i]-b.due[i])
-		}
+// crowding counts one more who asks, and returns the part of the last second's that have
+// asked in this slot: 1 if they came at once, a twentieth if they come evenly.
+func (b *book) crowding() float64 {
+	b.asked[b.slot%slotsPerSecond]++
+	b.sum++
+	return float64(b.asked[b.slot%slotsPerSecond]) / float64(b.sum)
+}
+
+// newcomers counts who comes to a lane without having been told to.
+type newcomers struct {
+	second int64
+	calls  [newcomerSeconds]int32 // in each of the last seconds, in a ring, less those who were told to
+	rate   float64                // a second, of which half of the last seconds had fewer
+	all    int                    // seconds that are counted, up to the ring's
+}
+
+// newcomerSeconds is over how many seconds, the present one included, the middle is
+// taken of what comes in one. A burst that is shorter than half of that says nothing of
+// what will come: who is refused in it is told of seconds in which there is room again. With
+// half of it a burst of ten seconds counts as the usual, with twice it an overload that
+// stays is taken for a burst for half a minute, and its callers are told to come in vain.
+const newcomerSeconds = 33
+
+// come counts n calls, of which so many were told to.
+func (c *newcomers) come(now time.Time, n, told int32) {
+	second := max(0, now.Unix())
+	if d := second - c.second; d > 0 || d < -newcomerSeconds {
+		c.turn(second)
 	}
-	return float64(n) / (bookMemory - 1)
+	c.calls[c.second%newcomerSeconds] += n - told
+}
+
+// turn begins another second.
+func (c *newcomers) turn(second int64) {
+	if d := second - c.second; d < 0 || d >= newcomerSeconds {
+		*c = newcomers{second: second}
+		return
+	}
+	for c.second < second {
+		c.second++
+		c.calls[c.second%newcomerSeconds] = 0
+		c.all = min(c.all+1, newcomerSeconds-1)
+	}
+	var last [newcomerSeconds - 1]int32
+	for i := range c.all {
+		last[i] = max(0, c.calls[(second-1-int64(i))%newcomerSeconds])
+	}
+	slices.Sort(last[:c.all])
+	c.rate = float64(last[c.all/2])
 }
 
 // Parts of what leaves in a second, for those who come back: what those who come first
@@ -71,8 +108,9 @@ const (
 
 // Appoint returns in how many whole seconds, lo to hi, a refused call of a lane had best
 // come back: when the line of now is over, and there is room beside those who come first
-// and what is promised to others, in this lane and those above it. No more are told one
-// twentieth of a second than find a place at once. While the pace is not known it is lo
+// and what is promised to others, in this lane and those above it. One twentieth of a
+// second is told to as large a part of those who find room in it as have come in one, and
+// to no more than find a place at once. While the pace is not known it is lo
 // and a random part, as [RetryAfter] says. random returns a uniform number in [0, n).
 func (m *Machine) Appoint(now time.Time, l *Lane, lo, hi int, random func(n int) int) int {
 	l = m.lane(l)
@@ -86,17 +124,17 @@ func (m *Machine) Appoint(now time.Time, l *Lane, lo, hi int, random func(n int)
 	mu, _ := m.rate.perSecond()
 	spare := bookPart * mu
 	for _, other := range m.lanes {
-		if other.book != nil && other.Rank <= l.Rank {
-			other.book.advance(now)
-			spare -= other.book.first()
+		if other.Rank <= l.Rank {
+			other.comes(now, 0)
+			spare -= other.newcomers.rate
 		}
 	}
 	spare = min(max(spare, bookLeast*mu, 1), math.MaxInt32)
-	together := max((m.limit+m.MaxWaiting())/2, int(spare)/slotsPerSecond, 1) // half, or those who come first find it full
+	together := min(spare*l.book.crowding(), float64(m.limit+m.MaxWaiting())/2) // half, or those who come first find it full
 	base := min(max(lo, WholeSeconds(ahead)), hi)
 	for n := base; n <= min(hi, bookSeconds-2); n++ {
 		slot, second := m.promised(l, n)
-		if int(slot) < together && float64(second) < spare {
+		if float64(slot) < max(together, spare/slotsPerSecond, 1) && float64(second) < spare {
 			at := l.book.slot + int64(n)*slotsPerSecond
 			l.book.slots[at%bookSlots]++
 			l.book.seconds[at/slotsPerSecond%bookSeconds]++
@@ -106,7 +144,7 @@ func (m *Machine) Appoint(now time.Time, l *Lane, lo, hi int, random func(n int)
 	if base > bookSeconds-2 {
 		return RetryAfter(ahead, lo, hi, random)
 	}
-	return hi - random((hi-base)/2+1) // all is promised: somewhere in the later half
+	return base + random(hi-base+1) // all is promised: as evenly as it can be
 }
 
 // promised returns how many of a lane and those above it are told to come in so many
@@ -124,8 +162,9 @@ func (m *Machine) promised(l *Lane, seconds int) (slot, second int32) {
 
 // comes counts calls of a lane for its book.
 func (l *Lane) comes(now time.Time, n int) {
-	if b := l.book; b != nil {
-		b.advance(now)
-		b.came[b.slot/slotsPerSecond%bookMemory] += int32(n)
+	told := int32(0)
+	if l.book != nil {
+		told = l.book.advance(slotOf(now))
 	}
+	l.newcomers.come(now, int32(n), told)
 }

@@ -71,8 +71,7 @@ func TestAppointmentsOverTime(t *testing.T) {
 // not count for that.
 func TestAppointmentsLeaveRoom(t *testing.T) {
 	m, now := carries(t)
-	m.Appoint(now, nil, 1, 30, never) // the book is open
-	for range 1100 {                  // 50 a second, for 22 s
+	for range 1800 { // 50 a second, for 36 s
 		now = now.Add(20 * ms)
 		m.rest.comes(now, 1)
 	}
@@ -90,14 +89,12 @@ func TestAppointmentsLeaveRoom(t *testing.T) {
 		t.Errorf("%d are told the same second, %.0f is what may be", most, part)
 	}
 
-	for range 12 * slotsPerSecond { // they come, and nobody else
-		now = now.Add(50 * ms)
-		b := m.rest.book
-		b.advance(now)
-		second := b.slot / slotsPerSecond % bookMemory
-		m.rest.comes(now, int(b.due[second]-b.came[second]))
+	for range 40 { // they come, and nobody else
+		now = now.Add(time.Second)
+		told := m.rest.book.advance(slotOf(now))
+		m.rest.newcomers.come(now, told, told)
 	}
-	if first := m.rest.book.first(); first > 1 {
+	if first := m.rest.newcomers.rate; first > 0 {
 		t.Errorf("%v a second count as coming first, and all were told", first)
 	}
 }
@@ -121,14 +118,34 @@ func TestAppointmentsByLane(t *testing.T) {
 	}
 }
 
-// When everything is promised it is some second of the later half, and a clock that jumps
+// A burst says nothing of the seconds that come after it.
+func TestAppointmentsInABurst(t *testing.T) {
+	m, now := carries(t)
+	come := func(seconds, perSecond int) {
+		for range seconds * 50 {
+			now = now.Add(20 * ms)
+			m.rest.comes(now, perSecond/50)
+		}
+	}
+	come(33, 50)
+	come(10, 5000)
+	if rate := m.rest.newcomers.rate; rate != 50 {
+		t.Errorf("ten seconds of a burst, and %v are said to come", rate)
+	}
+	come(10, 5000)
+	if rate := m.rest.newcomers.rate; rate != 5000 {
+		t.Errorf("after twenty seconds %v are said to come", rate)
+	}
+}
+
+// When everything is promised it is any second, and a clock that jumps
 // loses the book and nothing else.
 func TestAppointmentsAtTheEnd(t *testing.T) {
 	m, now := carries(t)
 	for range 10 * 5 {
 		m.Appoint(now, nil, 1, 5, never)
 	}
-	if n := m.Appoint(now, nil, 1, 5, func(n int) int { return n - 1 }); n != 3 {
+	if n := m.Appoint(now, nil, 1, 5, func(n int) int { return n - 1 }); n != 5 {
 		t.Errorf("all is promised, and it is told %d s", n)
 	}
 	for _, jump := range []time.Duration{-time.Hour, 48 * time.Hour, -100 * 365 * 24 * time.Hour} {

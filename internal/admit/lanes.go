@@ -34,6 +34,7 @@ type Lane struct {
 	refused   uint64
 	refusedAt time.Time
 	book      *book // nil: nobody was refused yet
+	newcomers newcomers
 	into      *Lane // of one that is no more: whose its calls are now
 }
 

@@ -74,6 +74,9 @@ func (g *gate) askMachine(c *call) (passed bool) {
 	g.touch()
 	now := g.sim.time(g.sim.now)
 	a := admit.Arrival{Claim: admit.Claim{Cost: c.route.cost, Lane: g.machine.Lane(c.route.Lane)}, Until: c.until, NoWait: c.noWait, Link: len(c.route.Gates) > 1}
+	if c.crowd.Retries.Marked && c.tries > 1 {
+		a.Lane = g.machine.Below(a.Lane)
+	}
 	if c.crowd.Tells && c.leavesAt != never {
 		a.Deadline = g.sim.time(c.leavesAt)
 	}

@@ -131,4 +131,5 @@ type Retries struct {
 	Factor  float64       // by which it grows each time; 0: 2
 	Jitter  float64       // part of it that is random, 0 to 1
 	Honours bool          // after a refusal, the Retry-After counts instead
+	Marked  bool          // they say that they are such, so that gates let them in one rank lower
 }
