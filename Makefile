@@ -6,6 +6,7 @@ DEMO        ?= --once --for 6s
 BENCH_GATE  ?= $(GO) run . gate
 BENCH_CLUSTER ?= $(GO) run . cluster --strict
 BENCH_CONTROL ?= $(GO) run ./control --strict
+BENCH_LANES ?= $(GO) run ./lanes --strict
 BENCH_PROXY ?= $(GO) run . proxy --strict
 FUZZTIME    ?= 60s
 SMOKETIME   ?= 3s
@@ -144,6 +145,10 @@ bench-cluster: ## Compare clustered gates with their rivals on a real Redis; fai
 bench-proxy: ## Compare the program with nginx, HAProxy and Caddy; fail if a target is missed (BENCH_PROXY="go run . proxy --strict")
 	@scripts/servers bench
 	cd bench && $(BENCH_PROXY)
+
+.PHONY: bench-lanes
+bench-lanes: ## Show who is served when there is too much, in simulated time; fail if a pass line is missed (BENCH_LANES="go run ./lanes --strict")
+	cd bench && $(BENCH_LANES)
 
 .PHONY: bench-control
 bench-control: ## Compare limits that find themselves, in simulated time; fail if a pass line is missed (BENCH_CONTROL="go run ./control --strict")

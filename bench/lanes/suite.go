@@ -139,8 +139,8 @@ func fair(others int) *trial {
 	}}
 }
 
-// crowdAtOnce is three thousand calls at one moment, as a cron job makes them, beside half
-// of the load. Whoever is refused comes back when he is told to.
+// crowdAtOnce is three thousand calls at one moment, as a cron job makes them, beside
+// half of the load. Whoever is refused comes back when he is told to.
 func crowdAtOnce() *trial {
 	job := crowd("job", 0)
 	for range 3000 {

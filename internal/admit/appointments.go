@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// book knows whom of those refused in a lane somebody has told to come back when, so that
-// they find room and do not come together. Clients read whole seconds, and so come back at
-// the part of a second at which they were refused: a crowd that came at once would come
-// again at once, second after second, if the book had only seconds. It has twentieths.
+// book knows whom of those refused in a lane somebody has told to come back when, so
+// that they find room and do not come together. Clients read whole seconds, and so come
+// back at the part of a second at which they were refused: a crowd that came at once
+// would come again at once, second after second, if the book had only seconds. It has
+// twentieths.
 type book struct {
 	slot    int64              // the present one, since 1970
 	slots   [bookSlots]int32   // promised in each to come, in a ring
@@ -63,11 +64,11 @@ type newcomers struct {
 	all    int                    // seconds that are counted, up to the ring's
 }
 
-// newcomerSeconds is over how many seconds, the present one included, the middle is
-// taken of what comes in one. A burst that is shorter than half of that says nothing of
-// what will come: who is refused in it is told of seconds in which there is room again. With
+// newcomerSeconds is over how many seconds, the present one included, the middle is taken
+// of what comes in one. A burst that is shorter than half of that says nothing of what
+// will come: who is refused in it is told of seconds in which there is room again. With
 // half of it a burst of ten seconds counts as the usual, with twice it an overload that
-// stays is taken for a burst for half a minute, and its callers are told to come in vain.
+// stays is taken for a burst for half a minute, and its callers come in vain.
 const newcomerSeconds = 33
 
 // come counts n calls, of which so many were told to.
