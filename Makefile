@@ -26,7 +26,7 @@ each = @set -e; for m in $(MODULES); do echo "== $$m: $(strip $(1))"; (cd $$m &&
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z0-9-]+:[^#]*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z0-9-]+:[^#]*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "modules: $(MODULES)"
 
@@ -153,6 +153,10 @@ bench-lanes: ## Show who is served when there is too much, in simulated time; fa
 .PHONY: bench-control
 bench-control: ## Compare limits that find themselves, in simulated time; fail if a pass line is missed (BENCH_CONTROL="go run ./control --strict")
 	cd bench && $(BENCH_CONTROL)
+
+.PHONY: bench-control-real
+bench-control-real: ## The program with a limit that finds itself before the shop, against a sweep of numbers, on this machine
+	cd bench && $(GO) run ./control --real --strict
 
 .PHONY: control-short
 control-short: ## The same in short, in simulated time, so that no machine is too slow for it

@@ -29,7 +29,8 @@ func (r *report) missed() (n int) {
 
 // write writes the whole document.
 func (r *report) write(w io.Writer, plots bool) {
-	fmt.Fprint(w, head)
+	n := r.plan.seeds
+	fmt.Fprintf(w, head, n, max(1, n/2), max(1, n/2))
 	r.lines(w)
 	fmt.Fprint(w, "\n## The worst case of each\n\n"+aboutScore+"\n")
 	scores(w, r.simulated, "in the simulator")

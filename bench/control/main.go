@@ -5,9 +5,11 @@
 //	go run ./control           # everything, in about ten minutes on two cores
 //	go run ./control --short   # what CI runs; writes nothing
 //	go run ./control --strict  # exit status 1 if a pass line is missed
+//	go run ./control --real    # the program before the shop, on the wall clock
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -42,12 +44,27 @@ var errMissed = errors.New("a pass line is missed")
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("control", flag.ContinueOnError)
 	short := flags.Bool("short", false, "what CI runs, in half a minute")
+	seeds := flags.Int("seeds", 5, "play everything with this many `seeds`")
 	strict := flags.Bool("strict", false, "exit with status 1 if a pass line is missed")
 	file := flags.String("out", filepath.Join("..", "docs", "control-performance.md"), "write the document to this `file`, unless --short")
+	wall := flags.Bool("real", false, "the program before the shop, on this machine's clock, in ten minutes")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	p := wholePlan()
+	if *wall {
+		rows, err := playLoopback(context.Background(), []float64{1, 2, 5, 10}, []string{"8", "12", "16", "24", "40"}, realLegs{4 * time.Second, 6 * time.Second}, os.Stderr)
+		if err != nil {
+			return err
+		}
+		if err := judgeLoopback(rows, out); err != nil && *strict {
+			return err
+		}
+		return nil
+	}
+	if *seeds < 1 || *seeds > 100 {
+		return fmt.Errorf("--seeds is %d; it must be from 1 to 100", *seeds)
+	}
+	p := wholePlan(*seeds)
 	if *short {
 		p = shortPlan()
 	}
@@ -76,7 +93,7 @@ func run(args []string, out io.Writer) error {
 func (p *plan) play(progress io.Writer) (*report, error) {
 	r := &report{plan: p}
 	contenders := simulated
-	if p.inVain < 0 {
+	if p.alone {
 		contenders = simulated[:2]
 	}
 	var err error
@@ -87,8 +104,8 @@ func (p *plan) play(progress io.Writer) (*report, error) {
 	if r.real, err = playAll(p.real, append(slices.Clone(real), oracle), p, progress); err != nil {
 		return nil, err
 	}
-	if p.unseen > 0 {
-		r.newcomers, err = playUnseen(p.unseen)
+	if p.unseen {
+		r.newcomers, err = playUnseen(p.seeds)
 	}
 	return r, err
 }

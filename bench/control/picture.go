@@ -43,8 +43,14 @@ var palette = []charts.Color{
 func (p picture) draw() ([]byte, error) {
 	var series [][]float64
 	var labels []string
+	var names []string
 	for _, name := range p.names {
-		points := p.table.runs[cell{p.trial, name}][0].points
+		runs := p.table.runs[cell{p.trial, name}]
+		if len(runs) == 0 {
+			continue
+		}
+		names = append(names, name)
+		points := runs[0].points
 		var values []float64
 		labels = labels[:0]
 		for i := 0; i+p.mean <= len(points); i += p.mean {
@@ -62,7 +68,7 @@ func (p picture) draw() ([]byte, error) {
 	opt.Padding = charts.NewBoxEqual(16)
 	opt.Title.Text = p.title
 	opt.Title.Offset = charts.OffsetLeft
-	opt.Legend.SeriesNames = p.names
+	opt.Legend.SeriesNames = names
 	opt.Legend.Offset = charts.OffsetRight
 	opt.XAxis.Labels = labels
 	opt.XAxis.LabelCount = 7

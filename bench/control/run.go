@@ -24,18 +24,33 @@ type job struct {
 	err       error
 }
 
-// jobs has every trial of every contender with each seed.
+// heavy is how many calls make a trial one of which fewer seeds do.
+const heavy = 1_200_000
+
+// seedsOf says how many seeds a contender plays a trial with. Ours and the oracle have
+// all.
+func (p *plan) seedsOf(t *trial, c contender) int {
+	some := max(1, p.seeds/2)
+	compared := c.name == nameOurs || c.name == nameOracle
+	switch {
+	case len(t.among) > 0 && !slices.Contains(t.among, c.name):
+		return 0
+	case t.cost() > heavy && !(c.name == nameOurs && p.seeds >= 5):
+		if compared {
+			return some
+		}
+		return 1
+	case compared:
+		return p.seeds
+	}
+	return some
+}
+
+// jobs has every trial of every contender with each of its seeds.
 func jobs(trials []*trial, contenders []contender, p *plan) (all []*job) {
 	for _, t := range trials {
 		for _, c := range contenders {
-			n := p.seeds
-			if p.inVain > 0 && c.name != nameOurs && c.name != nameOracle {
-				n = p.inVain
-			}
-			if t.seeds > 0 && c.name != nameOurs {
-				n = min(n, t.seeds)
-			}
-			for seed := range n {
+			for seed := range p.seedsOf(t, c) {
 				all = append(all, &job{trial: t, contender: c, seed: uint64(seed + 1)})
 			}
 		}

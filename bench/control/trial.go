@@ -19,8 +19,8 @@ type trial struct {
 	every   time.Duration // of the points that are looked at
 	calls   func(a *simulate.Arrivals)
 	looks   []look
-	seeds   int  // only so many of the first, but of ours; 0: all
-	keep    bool // the points, for a picture
+	keep    bool     // the points, for a picture
+	among   []string // the contenders that play it; nil: all
 }
 
 // look is one figure of a trial.

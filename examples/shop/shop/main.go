@@ -68,6 +68,7 @@ func parse(args []string, errs io.Writer) (c command, err error) {
 	f.StringVar(&c.listen, "listen", "127.0.0.1:8000", "the `address` to listen on; port 0 takes a free one")
 	f.StringVar(&c.options.Data, "data", "", "the `directory` of the database (default "+DefaultData()+")")
 	f.IntVar(&c.options.Pool, "pool", DefaultPool, "how many `connections` to the database are open at most")
+	f.DurationVar(&c.options.Hold, "hold", 0, "how much longer each query keeps its connection, on `average`")
 	f.BoolVar(&quiet, "quiet", false, "do not tell how the making of the data goes")
 	f.BoolVar(&c.untilEOF, "until-eof", false, "stop when standard input ends, so that no parent that dies leaves a shop behind")
 	if err := f.Parse(args); err != nil {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
 )
 
 // DefaultPool is how many connections to the database a shop has unless told.
@@ -25,6 +26,9 @@ type Options struct {
 	Data string
 	// Pool is how many connections to the database are open at most. 0: [DefaultPool].
 	Pool int
+	// Hold is how much longer each query keeps its connection than it works, on average, as
+	// if it waited for another service meanwhile. 0: no longer.
+	Hold time.Duration
 	// Progress is told how the making of the data goes. Nil: nobody is.
 	Progress io.Writer
 
@@ -45,6 +49,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Pool < 0 {
 		return nil, fmt.Errorf("shop: Pool is %d; it must be at least 1", o.Pool)
 	}
+	if o.Hold < 0 {
+		return nil, fmt.Errorf("shop: Hold is %v; it must be at least 0", o.Hold)
+	}
 	o.Pool = cmp.Or(o.Pool, DefaultPool)
 	if o.Data == "" {
 		o.Data = DefaultData()
@@ -60,6 +67,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if s.store, err = openStore(ctx, dir, o.Pool, cmp.Or(o.orders, orders), o.Progress); err != nil {
 		return nil, err
 	}
+	s.store.hold = o.Hold
 	s.routes()
 	return s, nil
 }
@@ -83,6 +91,7 @@ func (s *Server) routes() {
 	s.mux.Handle("GET /admin/newest-orders", counted(s.newestOrders, &s.all, &s.admin))
 	s.mux.Handle("GET /admin/info", counted(s.info, &s.all, &s.admin))
 	s.mux.HandleFunc("POST /admin/reset-peak", s.resetPeak)
+	s.mux.HandleFunc("POST /admin/pool", s.setPool)
 	s.mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
@@ -114,6 +123,22 @@ func (s *Server) resetPeak(w http.ResponseWriter, r *http.Request) {
 	for _, t := range []*traffic{&s.all, &s.orders, &s.reports, &s.admin} {
 		t.reset()
 	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// setPool opens another number of connections at most. Those in use beyond it are closed
+// when they are given back.
+func (s *Server) setPool(w http.ResponseWriter, r *http.Request) {
+	n, err := number(r, "size", 0, 1, 1000)
+	if err == nil && n == 0 {
+		err = errors.New("size is missing; write ?size=10")
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	s.store.db.SetMaxOpenConns(int(n))
+	s.store.db.SetMaxIdleConns(int(n))
 	w.WriteHeader(http.StatusNoContent)
 }
 

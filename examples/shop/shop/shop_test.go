@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/forebay/examples/shop/burst"
 )
@@ -230,4 +232,50 @@ func TestWrongOptions(t *testing.T) {
 	if _, err := New(t.Context(), Options{Data: file, Progress: io.Discard}); err == nil {
 		t.Error("a file as the directory of the data: no error")
 	}
+}
+
+// TestPoolCanBeResized: it has another size from then on, and a bad one is refused.
+func TestPoolCanBeResized(t *testing.T) {
+	s := open(t, 2)
+	s.store.hold = time.Millisecond
+	for _, bad := range []string{"", "?size=0", "?size=x"} {
+		if w := ask(s.Handler(), "POST", "/admin/pool"+bad, ""); w.Code != http.StatusBadRequest {
+			t.Errorf("%q: status %d", bad, w.Code)
+		}
+	}
+	if w := ask(s.Handler(), "POST", "/admin/pool?size=1", ""); w.Code != http.StatusNoContent || s.store.db.Stats().MaxOpenConnections != 1 {
+		t.Errorf("status %d, %d connections at most", w.Code, s.store.db.Stats().MaxOpenConnections)
+	}
+	if w := ask(s.Handler(), "GET", "/api/orders/1", ""); w.Code != http.StatusOK {
+		t.Errorf("status %d of an order with a hold", w.Code)
+	}
+	if _, err := New(t.Context(), Options{Data: testData, Hold: -1, orders: testOrders}); err == nil || !strings.Contains(err.Error(), "Hold is -1ns") {
+		t.Errorf("a hold below 0: %v", err)
+	}
+}
+
+// TestHoldKeepsTheConnection: a query that holds has its connection all the while.
+func TestHoldKeepsTheConnection(t *testing.T) {
+	s := open(t, 1)
+	s.store.hold = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	order := func(ctx context.Context) {
+		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/api/orders/1", nil))
+	}
+	var first sync.WaitGroup
+	first.Go(func() { order(ctx) })
+	for range 5000 {
+		if s.store.db.Stats().InUse > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	impatient, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	order(impatient) // waits for the connection, or is wrong and has it by now
+	stop()
+	if n := s.store.db.Stats().InUse; n != 1 {
+		t.Errorf("%d connections are in use while one order holds", n)
+	}
+	cancel()
+	first.Wait()
 }

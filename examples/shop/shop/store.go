@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	// Of the SQLite drivers without C, this one has been at version 1 for years, is
 	// released every few weeks with the current SQLite, follows the context of a
@@ -20,7 +22,8 @@ import (
 
 // store is the database behind the pool.
 type store struct {
-	db *sql.DB
+	db   *sql.DB
+	hold time.Duration // beyond the query itself
 }
 
 // openStore opens the database in a directory, and makes it at first.
@@ -70,10 +73,23 @@ func (s *store) query(ctx context.Context, scan func(*sql.Rows) error, text stri
 		return err
 	}
 	defer rows.Close()
+	s.wait(ctx) // before the last row, which gives the connection back
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
+}
+
+// wait holds the connection for as long as something else in the same transaction would
+// take: from half of hold to one and a half, at random.
+func (s *store) wait(ctx context.Context) {
+	if s.hold <= 0 {
+		return
+	}
+	select {
+	case <-time.After(s.hold/2 + rand.N(s.hold)):
+	case <-ctx.Done():
+	}
 }
