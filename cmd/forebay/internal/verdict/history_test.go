@@ -142,26 +142,48 @@ func TestHysteresis(t *testing.T) {
 	}
 }
 
-// TestFastLane: it is in danger when somebody waits in it, or what is kept for it is used
-// up; of a gate without one nothing is said.
+// TestFastLane: it is in danger when its calls have to wait, though slots are kept for
+// them, and not once only; of other lanes nothing is said.
 func TestFastLane(t *testing.T) {
-	for _, c := range []struct {
-		s    Sample
-		want bool
+	for name, c := range map[string]struct {
+		lane    string
+		decided forebay.Decision
+		waited  time.Duration
+		late    int // seconds of the last 20 in which it is so
+		want    bool
 	}{
-		{Sample{Limit: 4, Reserved: 2, FastInUse: 1}, false},
-		{Sample{Limit: 4, Reserved: 2, FastInUse: 2}, true},
-		{Sample{Limit: 4, Reserved: 2, FastWaiting: 1}, true},
-		{Sample{Limit: 4, FastInUse: 2, FastWaiting: 1}, false},
+		"waits":                 {"orders", forebay.Accepted, time.Millisecond, 20, true},
+		"is refused":            {"orders", forebay.RejectedBusy, 0, 20, true},
+		"gives up its place":    {"orders", forebay.RejectedShed, time.Millisecond, 20, true},
+		"runs at once":          {"orders", forebay.Accepted, 0, 20, false},
+		"waits for a moment":    {"orders", forebay.Accepted, time.Millisecond, 2, false},
+		"leaves":                {"orders", forebay.Canceled, 0, 20, false},
+		"another lane waits":    {"bulk", forebay.Accepted, time.Millisecond, 20, false},
+		"no lane, and it waits": {"", forebay.Accepted, time.Millisecond, 20, false},
 	} {
-		h := NewHistory()
-		for range 5 {
-			h.Add(c.s, Terms{}, nil)
-		}
-		got := h.verdicts("reports")
-		if len(got) > 0 != c.want || c.want && (got[0].Verdict != "fast_lane_in_danger" || got[0].Text == "") {
-			t.Errorf("%+v: %+v", c.s, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			r := NewRecorder()
+			g, err := forebay.New(forebay.Config{Name: "a", MaxInFlight: 4, MaxWait: time.Second,
+				Lanes: []forebay.Lane{{Name: "orders", Rank: 1, Reserved: 2}, {Name: "bulk", Rank: 2}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Watch(g)
+			for second := range 20 {
+				e := forebay.Event{Gate: "a", Lane: c.lane, Decision: c.decided, Waited: c.waited, Limit: 4}
+				if second < 20-c.late {
+					e.Decision, e.Waited = forebay.Accepted, 0
+				}
+				for range 3 {
+					r.Observe(e)
+				}
+				r.Tick(.1)
+			}
+			got := r.Verdicts()
+			if len(got) > 0 != c.want || c.want && (len(got) != 1 || got[0].Verdict != "fast_lane_in_danger" || got[0].Text == "" || got[0].Remedy == "") {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

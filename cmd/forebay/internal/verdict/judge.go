@@ -63,21 +63,22 @@ const (
 	fewestEnded = 10  // calls lately
 	fewestCalls = 20  // calls in the window below which there is nothing to say
 
-	slower   = 2   // times as long among many: something behind the gate is short
-	swamped  = 3   // times as long with a busy processor: too many share it
-	asFast   = 1.4 // times at most: nothing is short
-	busyCPU  = .85 // and above: the processor is what is short
-	idleCPU  = .75 // and below: it is not
-	early    = .25 // of all that came, that make a storm
-	blocked  = .4  // of the slots
-	hangs    = .5  // of the slots, held for too long while nothing ends
-	leakFrom = .15 // of the slots, and two at least
+	slower    = 2   // times as long among many: something behind the gate is short
+	swamped   = 3   // times as long with a busy processor: too many share it
+	asFast    = 1.4 // times at most: nothing is short
+	busyCPU   = .85 // and above: the processor is what is short
+	idleCPU   = .75 // and below: it is not
+	early     = .25 // of all that came, that make a storm
+	blocked   = .4  // of the slots
+	hangs     = .5  // of the slots, held for too long while nothing ends
+	lateShare = .05 // of a fast lane's calls
+	leakFrom  = .15 // of the slots, and two at least
 )
 
 // conditions returns what holds now. Where several would, the first explains the others.
 func (h *History) conditions() (holds kinds) {
 	now := h.over(window)
-	if now.InFlight == 0 && now.Waiting == 0 && now.Arrived() == 0 && now.Reserved == 0 {
+	if now.InFlight == 0 && now.Waiting == 0 && now.Arrived() == 0 {
 		return 0
 	}
 	pressed := h.isPressed()
@@ -216,15 +217,12 @@ func (h *History) readersAreSlow() bool {
 	return !h.terms.EarlyBack && float32(h.fewestBlocked()) >= blocked*float32(h.at(0).Limit)
 }
 
-// fastLaneShort: calls of the fast lane wait, or have used up what is kept for them.
+// fastLaneShort: calls of a fast lane, for which slots are kept, have to wait all the same,
+// and not just now and then.
 func (h *History) fastLaneShort() bool {
-	for ago := range raiseAfter {
-		s := h.at(ago)
-		if s.Reserved == 0 || s.FastWaiting == 0 && s.FastInUse < s.Reserved {
-			return false
-		}
-	}
-	return true
+	now := h.over(window)
+	late := h.count(func(s *Sample) bool { return s.FastLate > 0 })
+	return now.Reserved > 0 && late >= pressedFor && float32(now.FastLate) >= lateShare*float32(now.Fast)
 }
 
 // raised returns what is up, from what was up before and what has held lately.

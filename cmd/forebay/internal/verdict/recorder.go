@@ -31,6 +31,8 @@ type recorded struct {
 	waits    spread
 	ended    Levels
 	routes   map[string]*spread // how long calls hold, by route
+	fast     map[string]bool    // lanes that have units of their own
+	reserved int32
 
 	history *History // guarded by the recorder's lock
 }
@@ -60,10 +62,24 @@ func (r *Recorder) Watch(gates ...*forebay.Gate) {
 			one = was
 		}
 		one.terms = Terms{MaxWait: c.MaxWait.Seconds(), EarlyBack: c.Hold != forebay.HoldHandler, PerCaller: c.PerCaller.MaxInFlight > 0}
+		one.lanes(c.Lanes)
 		now[g.Name()] = one
 		r.order = append(r.order, one)
 	}
 	r.gates.Store(&now)
+}
+
+// lanes notes those that are fast: units are kept for them, so that they need not wait.
+func (one *recorded) lanes(all []forebay.Lane) {
+	one.counting.Lock()
+	defer one.counting.Unlock()
+	one.fast, one.reserved = map[string]bool{}, 0
+	for _, l := range all {
+		if l.Reserved > 0 {
+			one.fast[l.Name] = true
+			one.reserved += int32(l.Reserved)
+		}
+	}
 }
 
 // Blocked returns where it is counted how many calls of a gate wait for their clients to
@@ -99,18 +115,33 @@ func (r *Recorder) Observe(e forebay.Event) {
 		one.release(&e)
 		return
 	}
+	short := one.decide(&e)
+	if one.fast[e.Lane] {
+		s.Fast++
+		if short || e.Waited > 0 {
+			s.FastLate++
+		}
+	}
+}
+
+// decide counts a decision and reports whether it is a refusal for want of a slot.
+func (one *recorded) decide(e *forebay.Event) (short bool) {
+	s := &one.second
 	switch e.Decision {
 	case forebay.Accepted:
 		s.Accepted++
 		one.waits.add(e.Waited)
-	case forebay.RejectedTimeout, forebay.RejectedDeadline:
+	case forebay.RejectedTimeout, forebay.RejectedDeadline, forebay.RejectedShed:
 		s.Short++
 		one.waits.add(e.Waited)
+		return true
 	case forebay.RejectedBusy:
 		s.Short++
+		return true
 	default:
 		s.Others++
 	}
+	return false
 }
 
 func (one *recorded) release(e *forebay.Event) {
@@ -195,6 +226,7 @@ func (one *recorded) tick(cpu float64) {
 	one.counting.Lock()
 	s, ended, waits := one.second, one.ended, one.waits
 	one.second, one.ended, one.waits = Sample{}, Levels{}, spread{}
+	s.Reserved = one.reserved
 	one.counting.Unlock()
 	s.Limit, s.CPU = int32(st.Capacity), float32(cpu)
 	s.InFlight, s.Waiting = max(s.InFlight, int32(st.InUse)), max(s.Waiting, int32(st.Waiting))

@@ -22,9 +22,9 @@ type Sample struct {
 	Oldest  float32 `json:"oldest_s"`   // how long the oldest lease is held
 	CPU     float32 `json:"cpu"`        // of this host, 0 to 1; below 0: not known
 
-	Reserved    int32 `json:"reserved"`     // slots kept for a fast lane; 0: there is none
-	FastInUse   int32 `json:"fast_in_use"`  // of them: the most
-	FastWaiting int32 `json:"fast_waiting"` // calls of the fast lane in line: the most
+	Reserved int32  `json:"reserved"`  // units kept for fast lanes; 0: there is none
+	Fast     uint32 `json:"fast"`      // calls of those lanes that were decided
+	FastLate uint32 `json:"fast_late"` // of them: had to wait, or were refused for want of a slot
 
 	holds kinds // which conditions held
 	up    kinds // which verdicts were up
@@ -44,12 +44,13 @@ func (s *Sample) add(o *Sample) {
 	s.Limit, s.Reserved = o.Limit, o.Reserved
 	s.InFlight, s.Waiting = max(s.InFlight, o.InFlight), max(s.Waiting, o.Waiting)
 	s.Stale, s.Blocked = max(s.Stale, o.Stale), max(s.Blocked, o.Blocked)
-	s.FastInUse, s.FastWaiting = max(s.FastInUse, o.FastInUse), max(s.FastWaiting, o.FastWaiting)
 	s.Accepted += o.Accepted
 	s.Short += o.Short
 	s.Others += o.Others
 	s.Early += o.Early
 	s.Ended += o.Ended
+	s.Fast += o.Fast
+	s.FastLate += o.FastLate
 	s.Held += o.Held
 	s.HeldLog += o.HeldLog
 	s.WaitP95, s.Oldest = max(s.WaitP95, o.WaitP95), max(s.Oldest, o.Oldest)

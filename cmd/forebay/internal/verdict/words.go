@@ -83,8 +83,8 @@ func (h *History) explain(v *Verdict, k Kind) {
 		v.Text = fmt.Sprintf("%s, while calls take as long as ever, %s, and the processor is %s: what is behind has room", e.refused(), span(e.Held/float32(e.Ended)), e.cpu())
 		v.Remedy = fmt.Sprintf("raise max_in_flight from %d to %d, and look again", e.Limit, v.Limit)
 	case FastLane:
-		v.Text = fmt.Sprintf("%d calls of the fast lane wait, %d of the %d slots kept for it are in use", e.FastWaiting, e.FastInUse, e.Reserved)
-		v.Remedy = "reserve more for it, or lower what the other lanes may have"
+		v.Text = fmt.Sprintf("%s of the calls of fast lanes have to wait or are refused, though %d units are kept for them", share(e.FastLate, e.Fast), e.Reserved)
+		v.Remedy = "look whether more of them come, and keep more for them, or whether they take longer, and find what they wait for"
 	}
 }
 
