@@ -217,8 +217,8 @@ func (h *History) readersAreSlow() bool {
 	return !h.terms.EarlyBack && float32(h.fewestBlocked()) >= blocked*float32(h.at(0).Limit)
 }
 
-// fastLaneShort: calls of a fast lane, for which slots are kept, have to wait all the same,
-// and not just now and then.
+// fastLaneShort: calls of a fast lane, for which slots are kept, have to wait all the
+// same, and not just now and then.
 func (h *History) fastLaneShort() bool {
 	now := h.over(window)
 	late := h.count(func(s *Sample) bool { return s.FastLate > 0 })
