@@ -59,7 +59,7 @@ func TestEveryModuleIsDriven(t *testing.T) {
 
 // TestRerunsAreIdentical, whatever runs beside them.
 func TestRerunsAreIdentical(t *testing.T) {
-	trials := brief(flash([]backend{servers50, pooled, slow}))
+	trials := brief(append(cold([]backend{servers50, pooled, slow}), bursts([]backend{contended}, []float64{1})...))
 	a, b := played(t, trials, simulated...), played(t, trials, simulated...)
 	for _, tr := range trials {
 		for i, l := range tr.looks {

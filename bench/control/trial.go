@@ -114,6 +114,9 @@ func reached(from, to time.Duration) func(r *simulate.Result) float64 {
 			}
 		}
 		perSecond := int(math.Round(1 / (r.Points[1].From - r.Points[0].From)))
+		if len(points) == 0 {
+			return math.NaN()
+		}
 		some := int(max(1, 100/mostOf(points)) * float64(perSecond))
 		well := 0
 		for i := 0; i+some <= len(points); i++ {
