@@ -21,6 +21,7 @@ const (
 	ourAcquire  = "forebay Acquire"
 	ourTry      = "forebay TryAcquire"
 	ourTrack    = "forebay Acquire, Track"
+	ourLanes    = "forebay Acquire, Track, lanes, fairness"
 	ourCtx      = "forebay Acquire, context with cancel"
 	twoReads    = "2 x time.Now"
 	xSync       = "x/sync Acquire"
@@ -55,6 +56,7 @@ func pairSection(e effort) (*section, error) {
 			measured(ourCtx, ours, "", acquirePairs(ctx, bare)),
 			measured(ourTry, ours, "", tryPairs(bare)),
 			measured(ourTrack, ours, "", acquirePairs(context.Background(), tracked)),
+			measured(ourLanes, ours, "", callsInLanes()),
 			measured(twoReads, yardstick, "", clockPairs),
 			measured(xSync, rival, ourAcquire, semaphorePairs(context.Background())),
 			measured(xSyncCtx, rival, ourCtx, semaphorePairs(ctx)),
@@ -85,7 +87,9 @@ func pairTargets() []target {
 		{what: "forebay Acquire with Track ÷ (forebay Acquire + two clock reads)", limit: trackSlack, of: tracked},
 		noAllocation(ourAcquire, allocs),
 		noAllocation(ourTry, allocs),
+		{what: "forebay Acquire with lanes and fairness ÷ forebay Acquire with Track", limit: 2, of: quotient(ourLanes, ourTrack, seqNS)},
 		noAllocation(ourTrack, allocs),
+		noAllocation(ourLanes, allocs),
 	}
 }
 
@@ -103,6 +107,25 @@ func acquirePairs(ctx context.Context, g *forebay.Gate) loop {
 	return func(n int) {
 		for range n {
 			lease, err := g.Acquire(ctx, forebay.Call{})
+			if err != nil {
+				panic(err)
+			}
+			lease.Release()
+		}
+	}
+}
+
+// callsInLanes is acquirePairs through a gate with three lanes and fair callers, by one
+// of them.
+func callsInLanes() loop {
+	g := newGate(forebay.Config{
+		MaxInFlight: pairLimit, Track: true, PerCaller: forebay.PerCaller{Fair: true},
+		Lanes: []forebay.Lane{{Name: "orders", Rank: 1, Reserved: 2}, {Name: "reports", Rank: 2, Share: .2}, {Name: "export", Rank: 3, MaxShare: .5}},
+	})
+	call := forebay.Call{Lane: "reports", Caller: "10.0.0.1"}
+	return func(n int) {
+		for range n {
+			lease, err := g.Acquire(context.Background(), call)
 			if err != nil {
 				panic(err)
 			}

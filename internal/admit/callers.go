@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -11,15 +12,21 @@ import (
 const DefaultMaxCallers = 16384
 
 // Caller is one who has calls in a machine, or several who have to share a bound since
-// the machine knows too many already. It is known for as long as a call of it runs or
-// waits, and no longer: of who has none there is nothing to know.
+// the machine knows too many already. Of who has no call there is nothing to know; some
+// are kept all the same, so that one who comes again and again costs no memory each time.
 type Caller struct {
 	key   string
 	id    uint64 // in a journal or script; 0: those who share
 	units int    // in flight
 	line  int    // units in line
 	calls int    // running and in line
+	idle  bool   // it has none, and is kept
 }
+
+// fewIdle is how many callers without a call are kept at least; as many as have calls may
+// be. With half of it a gate with few calls at once makes its regulars anew more often,
+// twice it is memory for nothing.
+const fewIdle = 64
 
 // callers are those who have calls in a machine, by what they are told apart by. There
 // are never more of them than calls, nor than the bound: it is the calls of whoever
@@ -27,6 +34,7 @@ type Caller struct {
 type callers struct {
 	known  map[string]*Caller
 	shared Caller
+	idle   int
 	serial uint64
 	beyond uint64 // calls that came when there was no place
 }
@@ -35,15 +43,24 @@ type callers struct {
 // is from now on, or has to share.
 func (m *Machine) Caller(key string) *Caller {
 	t := &m.callers
-	if c := t.known[key]; c != nil {
+	c := t.known[key]
+	switch {
+	case c != nil && !c.idle:
 		return c
-	}
-	if len(t.known) >= m.cfg.MaxCallers {
+	case len(t.known)-t.idle >= m.cfg.MaxCallers:
 		t.beyond++
 		return &t.shared
+	case c != nil:
+		c.idle = false
+		t.idle--
+		return c
+	}
+	if t.idle > max(fewIdle, len(t.known)-t.idle) {
+		maps.DeleteFunc(t.known, func(_ string, c *Caller) bool { return c.idle })
+		t.idle = 0
 	}
 	t.serial++
-	c := &Caller{key: strings.Clone(key), id: t.serial} // the text may be part of a request
+	c = &Caller{key: strings.Clone(key), id: t.serial} // the text may be part of a request
 	if t.known == nil {
 		t.known = map[string]*Caller{}
 	}
@@ -54,13 +71,14 @@ func (m *Machine) Caller(key string) *Caller {
 // Callers returns how many callers have calls here, and how many calls have come that
 // had to share since there were too many.
 func (m *Machine) Callers() (known int, beyond uint64) {
-	return len(m.callers.known), m.callers.beyond
+	return len(m.callers.known) - m.callers.idle, m.callers.beyond
 }
 
-// forget forgets who has no call here.
+// forget forgets who has no call here, sooner or later.
 func (m *Machine) forget(c *Caller) {
-	if c != nil && c.calls == 0 && c != &m.callers.shared {
-		delete(m.callers.known, c.key)
+	if c != nil && c.calls == 0 && c != &m.callers.shared && !c.idle {
+		c.idle = true
+		m.callers.idle++
 	}
 }
 
