@@ -28,12 +28,16 @@ func (r *gatesReader) auto(v value, g *Gate) {
 	var c adaptive.ProbeConfig
 	before := len(r.problems)
 	if v.Kind == yaml.MappingNode {
-		there := r.mapping(v, "gates.NAME.max_in_flight", []key{{autoWord, func(v value) { r.autoBounds(v, &c) }}})
+		keys := []key{{autoWord, func(v value) { r.autoBounds(v, &c) }}}
+		if r.kind == scenarioFile {
+			keys = append(keys, r.laws(g)...)
+		}
+		there := r.mapping(v, "gates.NAME.max_in_flight", keys)
 		if len(there) == 0 && len(v.Content) == 0 {
 			r.wrongValue(v, "write a number, auto, or "+mappingExamples["gates.NAME.max_in_flight"], "is empty")
 		}
 	}
-	if len(r.problems) > before {
+	if len(r.problems) > before || g.law != nil {
 		return
 	}
 	p, err := adaptive.NewProbe(c)

@@ -139,6 +139,7 @@ type Gate struct {
 	StreamsGate    string // where streams take a slot instead; empty: as Streams says, whose Gate is nil here
 	RefusalFile    string // that Refusal.Body comes from; empty: a built-in one
 	Auto           *Auto  // the limit finds itself, from MaxInFlight on; nil: it stays
+	law            law    // it does so after a published law, in scenarios; nil: it does not
 	Terms          *Terms // of its loan from the cluster; nil: the limit is this program's own
 	Pos            Pos    // of its name
 }

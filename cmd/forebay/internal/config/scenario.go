@@ -154,6 +154,9 @@ func (r *scenarioReader) simulated(g Gate) simulate.Gate {
 	if g.Auto != nil {
 		s.Limiter = limiters(*g.Auto, r.sc.Seed)
 	}
+	if g.law != nil {
+		s.Limiter = g.law.limiters(r.sc.Seed)
+	}
 	seconds := func(d time.Duration) int { return int(d / time.Second) } // whole ones only are read
 	after := g.Refusal.RetryAfter
 	s.RetryLo, s.RetryHi = seconds(after.Min), seconds(after.Max)

@@ -19,18 +19,21 @@ import (
 // scenarioPlaces has one place for each mapping of a scenario, by how docs/scenarios.md
 // calls it.
 var scenarioPlaces = map[string]string{
-	"":                          "%s\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME":            "resources: {db: {%s}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME.contention": "resources: {db: {contention: {%s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME.cliff":      "resources: {db: {cliff: {at: 30, power: 1.5, %s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME.changes[]":  "resources: {db: {changes: [{at: 1s, speed: 1, %s}]}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"resources.NAME.pauses":     "resources: {db: {pauses: {every: 5s, for: 200ms, %s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
-	"routes.NAME":               "resources: {db: {}}\ngates: {orders: {max_in_flight: 1}, reports: {max_in_flight: 1}}\nroutes: {r: {%s}}\nclients: {c: {route: r, rate: 1}}\n",
-	"routes.NAME.work[]":        "resources: {db: {}}\nroutes: {r: {work: [{at: db, takes: 1ms, %s}]}}\nclients: {c: {route: r, rate: 1}}\n",
-	"clients.NAME":              "routes: {orders: {}}\nclients: {c: {route: orders, rate: 1, %s}}\n",
-	"clients.NAME.bursts":       "routes: {r: {}}\nclients: {c: {route: r, rate: 1, bursts: {%s}}}\n",
-	"clients.NAME.steps[]":      "routes: {r: {}}\nclients: {c: {route: r, rate: 1, steps: [{at: 10s, times: 1, %s}]}}\n",
-	"clients.NAME.retries":      "routes: {r: {}}\nclients: {c: {route: r, rate: 1, retries: {%s}}}\n",
+	"gates.NAME.max_in_flight.aimd":      "gates: {g: {max_in_flight: {aimd: {%s}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n",
+	"gates.NAME.max_in_flight.vegas":     "gates: {g: {max_in_flight: {vegas: {%s}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n",
+	"gates.NAME.max_in_flight.gradient2": "gates: {g: {max_in_flight: {gradient2: {%s}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n",
+	"":                                   "%s\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME":                     "resources: {db: {%s}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME.contention":          "resources: {db: {contention: {%s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME.cliff":               "resources: {db: {cliff: {at: 30, power: 1.5, %s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME.changes[]":           "resources: {db: {changes: [{at: 1s, speed: 1, %s}]}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"resources.NAME.pauses":              "resources: {db: {pauses: {every: 5s, for: 200ms, %s}}}\nroutes: {r: {}}\nclients: {c: {route: r, rate: 1}}\n",
+	"routes.NAME":                        "resources: {db: {}}\ngates: {orders: {max_in_flight: 1}, reports: {max_in_flight: 1}}\nroutes: {r: {%s}}\nclients: {c: {route: r, rate: 1}}\n",
+	"routes.NAME.work[]":                 "resources: {db: {}}\nroutes: {r: {work: [{at: db, takes: 1ms, %s}]}}\nclients: {c: {route: r, rate: 1}}\n",
+	"clients.NAME":                       "routes: {orders: {}}\nclients: {c: {route: orders, rate: 1, %s}}\n",
+	"clients.NAME.bursts":                "routes: {r: {}}\nclients: {c: {route: r, rate: 1, bursts: {%s}}}\n",
+	"clients.NAME.steps[]":               "routes: {r: {}}\nclients: {c: {route: r, rate: 1, steps: [{at: 10s, times: 1, %s}]}}\n",
+	"clients.NAME.retries":               "routes: {r: {}}\nclients: {c: {route: r, rate: 1, retries: {%s}}}\n",
 }
 
 // scenarioError returns what is said about a scenario in testdata, "" if nothing.
@@ -204,6 +207,7 @@ func TestScenarioMistakes(t *testing.T) {
 		"gate twice":      {"gates: {g: {max_in_flight: 1}}\nroutes: {r: {gates: [g, g]}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:2:13: r passes the gate g twice; name it once"},
 		"both":            {"gates: {g: {max_in_flight: 1}, h: {max_in_flight: 1}}\nroutes: {r: {gate: g, gates: [h]}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:2:23: gate and gates are both given; keep one of the two"},
 		"auto":            {"gates: {g: {max_in_flight: {auto: {min: 5, max: 4}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:49: max is 4, below min, which is 5; write a max of at least 5"},
+		"law":             {"gates: {g: {max_in_flight: {vegas: {min: 5, max: 4}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:36: vegas cannot be used: max is 4; it must be from min, 5, to 1048575; let start be from min to max"},
 		"auto misspelt":   {"gates: {g: {max_in_flight: {auto: {deadlin: 1s}}}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:36: unknown key deadlin in gates.g.max_in_flight.auto; did you mean deadline?"},
 		"closed":          {"gates: {g: {max_in_flight: closed}}\nroutes: {r: {gate: g}}\nclients: {c: {route: r, rate: 1}}\n", "s.yaml:1:9: the gate g is closed, so nothing would be seen of it; write a number for max_in_flight"},
 		"never":           {"routes: {r: {}}\nclients: {c: {route: r}}\n", "s.yaml:2:14: c does not say how often it calls; write rate: NUMBER, in calls a second, or trace: FILE"},
@@ -294,7 +298,7 @@ func TestTraceFromALog(t *testing.T) {
 // instance, and another run is the same.
 func TestAutoIsSimulated(t *testing.T) {
 	const text = "for: 20s\nwarm_up: 5s\ninstances: 2\nresources: {db: {servers: 50}}\ngates: {g: {max_in_flight: %s, max_wait: 100ms}}\nroutes: {r: {gate: g, work: [{at: db, takes: {exponential: 50ms}}]}}\nclients: {c: {route: r, rate: 2000, deadline: 1s}}\n"
-	for _, limit := range []string{"auto", "{auto: {max: 500, deadline: 1s}}"} {
+	for _, limit := range []string{"auto", "{auto: {max: 500, deadline: 1s}}", "{aimd: {timeout: 150ms}}", "{gradient2: {healthy: 60ms, start: 40}}"} {
 		sc, err := ParseScenario("s.yaml", fmt.Appendf(nil, text, limit))
 		if err != nil {
 			t.Fatal(err)
