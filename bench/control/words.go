@@ -19,9 +19,9 @@ it. *The right number* is what somebody would configure who knows the backend; t
 begin with 20 and know nothing, but that of auto, AIMD and a few are told the callers' second.
 All of ours let calls wait for 100 ms.
 
-This run: seeds 1 to %d of auto and the right number, 1 to %d of the others; of trials with
-more than 1.2 million calls 1 to %d, and 1. AIMD, Vegas and Gradient2 are ours, after the
-published laws.
+Seeds of this run, from 1 on: %d of auto and the right number, %d of the others; of trials with
+more than 1.2 million calls the right number has %d, and the others one. AIMD, Vegas and
+Gradient2 are ours, after the published laws.
 
 `
 
