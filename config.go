@@ -153,7 +153,7 @@ func (c *Config) validate() error {
 	wrong(c.MaxInFlight > maxUnits, "MaxInFlight is %d; it must be at most %d", c.MaxInFlight, maxUnits)
 	wrong(c.MaxWait < 0, "MaxWait is %v; it must be 0 (refuse at once) or more", c.MaxWait)
 	wrong(c.MaxWait > longestWait, "MaxWait is %v; it must be at most %v", c.MaxWait, longestWait)
-	wrong(c.MaxWaiting < 0, "MaxWaiting is %d; it must be 0 (twice the limit) or more", c.MaxWaiting)
+	wrong(c.MaxWaiting < 0, "MaxWaiting is %d; it must be 0 (as many as leave within MaxWait) or more", c.MaxWaiting)
 	wrong(c.MaxWaiting > maxUnits, "MaxWaiting is %d; it must be at most %d", c.MaxWaiting, maxUnits)
 	wrong(c.MaxWaiting > 0 && c.MaxWait == 0,
 		"MaxWaiting is %d without a MaxWait; set MaxWait, or leave MaxWaiting 0 to refuse at once", c.MaxWaiting)

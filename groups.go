@@ -23,6 +23,10 @@ type Route struct {
 	// Lane is that of the requests at each gate that has it; see [Config.Lanes]. A request
 	// that other readings of its path bring to routes of other lanes has none.
 	Lane string
+	// Cost is how many units each request takes of every gate; see [Call.Cost]. A request
+	// that other readings of its path bring to routes of higher costs takes the highest.
+	// 0 means 1. It must be within what every gate could ever give.
+	Cost int
 }
 
 // GroupsConfig is what [NewGroups] takes.
@@ -58,7 +62,7 @@ func NewGroups(c GroupsConfig) (*Groups, error) {
 	var errs []error
 	for i, r := range c.Routes {
 		patterns[i] = r.Match
-		gs.routes[i] = Route{Match: r.Match, Gates: slices.Clone(r.Gates), Exempt: r.Exempt, Lane: r.Lane}
+		gs.routes[i] = Route{Match: r.Match, Gates: slices.Clone(r.Gates), Exempt: r.Exempt, Lane: r.Lane, Cost: r.Cost}
 		errs = append(errs, checkRoute(i, r))
 	}
 	for i, o := range c.Observers {
@@ -85,8 +89,12 @@ func checkRoute(i int, r Route) error {
 		return wrong("it has no gate; give it one, or set Exempt")
 	case r.Exempt && r.Lane != "":
 		return wrong("it is exempt and has a lane; drop one of the two")
+	case r.Exempt && r.Cost != 0:
+		return wrong("it is exempt and has a cost; drop one of the two")
 	case r.Exempt:
 		return nil
+	case r.Cost < 0 || r.Cost > maxUnits:
+		return wrong(fmt.Sprintf("its cost is %d; it must be 0 (meaning 1) to %d", r.Cost, maxUnits))
 	case r.Lane != "" && !slices.ContainsFunc(r.Gates, func(g *Gate) bool { return g != nil && g.hasLane(r.Lane) }):
 		return wrong(fmt.Sprintf("none of its gates has the lane %q; add it to Config.Lanes of one", r.Lane))
 	}
@@ -145,6 +153,7 @@ func rankGates(routes []Route) (map[*Gate]int, error) {
 type Passage struct {
 	Route string  // the pattern that the path as sent matches, else one that another reading names; empty: none
 	Gates []*Gate // in the order in which they are passed; none: it passes without a slot
+	Cost  int     // units of each
 	Lane  string  // of the path as sent, if the other readings name no other one; else empty
 }
 
@@ -152,7 +161,7 @@ type Passage struct {
 func (gs *Groups) Lookup(r *http.Request) Passage {
 	var room [maxGates]*Gate
 	call, gates := gs.lookup(r, room[:0])
-	return Passage{Route: call.Route, Gates: slices.Clone(gates), Lane: call.Lane}
+	return Passage{Route: call.Route, Gates: slices.Clone(gates), Lane: call.Lane, Cost: call.cost()}
 }
 
 // Route returns the route that Lookup finds, without the gates.
@@ -173,7 +182,7 @@ func (gs *Groups) lookup(r *http.Request, room []*Gate) (call Call, gates []*Gat
 	named := gs.matcher.match(r.Method, r.Host, r.URL, found[:0])
 	if named[0] >= 0 {
 		first := &gs.routes[named[0]]
-		call = Call{Route: first.Match, Lane: first.Lane}
+		call = Call{Route: first.Match, Lane: first.Lane, Cost: first.Cost}
 		if len(named) == 1 {
 			return call, first.Gates
 		}
@@ -190,6 +199,7 @@ func (gs *Groups) lookup(r *http.Request, room []*Gate) (call Call, gates []*Gat
 		case call.Lane != route.Lane:
 			call.Lane = ""
 		}
+		call.Cost = max(call.Cost, route.Cost)
 		for _, g := range route.Gates {
 			if !slices.Contains(gates, g) {
 				gates = append(gates, g)

@@ -57,6 +57,8 @@ func (c *Config) validateLanes() (errs []error) {
 		wrong(!(l.Share >= 0 && l.Share <= 1), "%s: Share is %v; it must be 0 (none) to 1", at, l.Share)
 		wrong(!(l.MaxShare >= 0 && l.MaxShare <= 1), "%s: MaxShare is %v; it must be 0 (all) to 1", at, l.MaxShare)
 		wrong(l.MaxShare > 0 && l.MaxShare < l.Share, "%s: MaxShare is %v, below its Share of %v", at, l.MaxShare, l.Share)
+		wrong(l.MaxShare > 0 && l.Reserved > int(l.MaxShare*float64(c.MaxInFlight)),
+			"%s: Reserved is %d, more than its MaxShare of %v lets it use of %d", at, l.Reserved, l.MaxShare, c.MaxInFlight)
 		reserved += max(0, l.Reserved)
 		shares += l.Share
 	}

@@ -117,6 +117,39 @@ func TestRoutesHaveLanes(t *testing.T) {
 	}
 }
 
+// A route says what its requests take; another reading of a path cannot make it less.
+func TestRoutesHaveCosts(t *testing.T) {
+	g := gateOf(t, Config{MaxInFlight: 9})
+	gs, err := NewGroups(GroupsConfig{Routes: []Route{
+		{Match: "/export/", Gates: []*Gate{g}, Cost: 4},
+		{Match: "/", Gates: []*Gate{g}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/export/1": 4, "/": 1, "/x/../export/1": 4, "/export/../x": 4} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.URL.Path = path
+		if p := gs.Lookup(r); p.Cost != want {
+			t.Errorf("%s costs %d, want %d", path, p.Cost, want)
+		}
+	}
+	seen := 0
+	h := gs.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen = g.Stats().InUse }))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/export/1", nil))
+	if seen != 4 || g.Stats().InUse != 0 {
+		t.Errorf("%d units run meanwhile, %d after", seen, g.Stats().InUse)
+	}
+	_, err = NewGroups(GroupsConfig{Routes: []Route{
+		{Match: "/a", Gates: []*Gate{g}, Cost: -1}, {Match: "/b", Exempt: true, Cost: 2},
+	}})
+	for _, want := range []string{"its cost is -1; it must be 0 (meaning 1) to 1048575", "it is exempt and has a cost"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("NewGroups: %v; want %s", err, want)
+		}
+	}
+}
+
 // Who is sent out of the line for somebody else is told to come again.
 func TestShedIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -195,11 +228,11 @@ func TestReconfigureLanes(t *testing.T) {
 func TestLanesAreChecked(t *testing.T) {
 	_, err := New(Config{MaxInFlight: 4, Lanes: []Lane{
 		{Name: "", Rank: 1}, {Name: "a", Rank: 0}, {Name: "a", Rank: 2, Reserved: -1}, {Name: "c", Rank: 1, Reserved: 4},
-		{Name: "d", Rank: 1, Share: .7, MaxShare: .5}, {Name: "e", Rank: 1, Share: 1.5}, {Name: "f", Rank: 1001, MaxShare: -1},
+		{Name: "g", Rank: 1, Reserved: 3, MaxShare: .5}, {Name: "d", Rank: 1, Share: .7, MaxShare: .5}, {Name: "e", Rank: 1, Share: 1.5}, {Name: "f", Rank: 1001, MaxShare: -1},
 	}})
 	for _, want := range []string{
 		`Lanes[0].Name is ""; it must be 1 to 64 letters`, `Lanes[1] ("a"): Rank is 0; it must be 1 (goes first) to 1000`,
-		`Lanes[2] ("a") is there twice`, `Reserved is -1`, "Lanes reserve 4 units of 4; at least one must be left",
+		`Lanes[2] ("a") is there twice`, `Reserved is -1`, "Reserved is 3, more than its MaxShare of 0.5 lets it use of 4", "Lanes reserve 7 units of 4; at least one must be left",
 		"MaxShare is 0.5, below its Share of 0.7", "Share is 1.5; it must be 0 (none) to 1", "Rank is 1001", "MaxShare is -1",
 		"Lanes have shares of 2.2; together they must be at most 1",
 	} {

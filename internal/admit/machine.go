@@ -12,7 +12,7 @@ const unlimited = math.MaxInt
 type Config struct {
 	Limit      int           // units that may run at once; at least 1
 	MaxWait    time.Duration // patience in line; 0: refuse at once
-	MaxWaiting int           // calls in line; 0: twice the limit in force, and the chance rule applies
+	MaxWaiting int           // calls in line; 0: see MaxWaiting, and the chance rule applies
 	Measure    bool          // measure departures even when nobody may wait
 	Limiter    Limiter       // moves the limit; nil: it stays where it is set
 	PerCaller  int           // units of one caller that may run at once; 0: no bound

@@ -43,7 +43,7 @@ func (c *Config) Build(observers ...forebay.Observer) (*forebay.Gates, *forebay.
 func (c *Config) Groups(gate func(name string) *forebay.Gate, observers ...forebay.Observer) (*forebay.Groups, error) {
 	routes := make([]forebay.Route, len(c.Routes))
 	for i, r := range c.Routes {
-		routes[i] = forebay.Route{Match: r.Match, Exempt: len(r.Gates) == 0, Lane: r.Lane}
+		routes[i] = forebay.Route{Match: r.Match, Exempt: len(r.Gates) == 0, Lane: r.Lane, Cost: r.Cost}
 		for _, name := range r.Gates {
 			g := gate(name)
 			if g == nil {

@@ -148,6 +148,7 @@ type Gate struct {
 type Route struct {
 	Match  string
 	Gates  []string // in the order in which they are passed
+	Cost   int      // units of each of Gates that a request takes; 0: one
 	Lane   string   // of the requests at each of Gates; empty: none
 	Exempt bool     // passes without a slot
 	Answer string   // "health": the program answers itself; else empty

@@ -171,6 +171,9 @@ func (r Route) yaml() string {
 	default:
 		s += ", gates: [" + strings.Join(names, ", ") + "]"
 	}
+	if r.Cost > 0 {
+		s += fmt.Sprintf(", cost: %d", r.Cost)
+	}
 	if r.Lane != "" {
 		s += ", lane: " + quote(r.Lane)
 	}

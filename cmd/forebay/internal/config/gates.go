@@ -131,7 +131,7 @@ func limitWord(s string) string {
 
 func (r *gatesReader) maxWaiting(v value, g *Gate) {
 	if v.Kind == yaml.ScalarNode && v.Value == "0" && !v.quoted() {
-		r.wrongValue(v, "leave max_wait out to refuse at once, or max_waiting for twice max_in_flight", "is 0, a line that nobody can join")
+		r.wrongValue(v, "leave max_wait out to refuse at once, or max_waiting for as many as leave within max_wait", "is 0, a line that nobody can join")
 		return
 	}
 	g.MaxWaiting, _ = r.number(v, 1, maxUnits)

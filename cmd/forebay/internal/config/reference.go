@@ -207,6 +207,8 @@ var routeKeys = []Key{
 		"for calls that use two things at once; name them in one order everywhere", "", "[orders, reports]"},
 	{"routes[].lane", "the name of a lane, of the requests at each of the route's gates. It comes from the route alone, whatever a request says; one that other readings of its path bring to routes of other lanes has none", "none: they come after all lanes",
 		"where nobody has said who goes first all are equal", "", "order-intake"},
+	{"routes[].cost", "how many units of each of its gates a request takes: a whole number from 1 to what the gate can give, which is max_in_flight less what lanes reserve for others", "1",
+		"the right number is how many ordinary calls one such call is worth to what the gate stands for. Half of it lets the backend be overloaded by calls that count too little; twice it leaves part of it idle", "", "4"},
 	{"routes[].exempt", "true or false", "false",
 		"for health checks and metrics, which must be answered while the line is full", "", "true"},
 	{"routes[].answer", "health: answered by the program itself, without a slot", "none",

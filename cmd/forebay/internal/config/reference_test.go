@@ -130,6 +130,8 @@ func TestReferenceExamples(t *testing.T) {
 			file = strings.Replace(small, "{a:", "{reports: {max_in_flight: 1}, a:", 1) + "cluster: {redis: redis://127.0.0.1, " + text + "}\n"
 		case k.Name == "routes[].match":
 			file = strings.Replace(small, "[{", "[{"+text+", gate: a}, {", 1)
+		case k.Name == "routes[].cost":
+			file = strings.Replace(small, "gate: a", "gate: a, "+text, 1)
 		case level == "routes[]":
 			file = strings.Replace(small, "{a:", "{reports: {max_in_flight: 1}, orders: {max_in_flight: 1}, a:", 1)
 			file = strings.Replace(file, "[{", "[{match: /x, "+text+"}, {", 1)

@@ -19,6 +19,7 @@ type routesReader struct {
 	lanes  *lanesReader
 	refs   []value // of gates
 	inLane []value // the names of lanes
+	costs  []costly
 	whole  *yaml.Node
 	places []Pos // of the patterns, in the order of config.Routes
 }
@@ -60,6 +61,10 @@ func (r *routesReader) route(v value) {
 				route.Lane = s
 				r.inLane = append(r.inLane, v)
 			}
+		}},
+		{"cost", func(v value) {
+			route.Cost, _ = r.number(v, 1, maxUnits)
+			r.costs = append(r.costs, costly{v, len(r.config.Routes)})
 		}},
 		{"exempt", func(v value) { route.Exempt, notExempt = r.boolean(v) }},
 		{"answer", func(v value) { route.Answer, _ = r.word(v, "health") }},
@@ -139,6 +144,7 @@ func (r *routesReader) check(at Pos) {
 	}
 	if !r.partial {
 		r.checkLanes()
+		r.checkCosts()
 	}
 	r.checkPatterns()
 	if r.whole == nil || r.partial || r.whole.Kind != yaml.SequenceNode || len(r.whole.Content) > maxRoutes {
@@ -176,6 +182,30 @@ func (r *routesReader) checkLanes() {
 			remedy = fmt.Sprintf("did you mean %s?", near)
 		}
 		r.wrong(v.Node, fmt.Sprintf("there is no lane %s", shorten(v.Value)), remedy)
+	}
+}
+
+// costly is the cost of a route, and which one of those read it is.
+type costly struct {
+	value
+	route int
+}
+
+// checkCosts finds routes whose requests could never run.
+func (r *routesReader) checkCosts() {
+	for _, c := range r.costs {
+		if c.route >= len(r.config.Routes) {
+			continue
+		}
+		route := r.config.Routes[c.route]
+		if len(route.Gates) == 0 {
+			r.wrong(c.Node, fmt.Sprintf("the route %s passes no gate and has a cost, which is units of a gate", shorten(route.Match)), "take the cost out, or give it a gate")
+		}
+		for _, name := range route.Gates {
+			if g := r.config.Gate(name); g != nil && !g.Closed && g.Auto == nil && route.Cost > g.MaxInFlight {
+				r.wrongValue(c.value, fmt.Sprintf("write at most %d, or raise max_in_flight", g.MaxInFlight), "is more than gate %s has: a request of this route could never run", shorten(name))
+			}
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 // them from newer documentation learns that the version is wrong, not the spelling.
 var laterKeys = map[string][]string{
 	"gates.NAME": {"max_bytes", "cost"},
-	"routes[]":   {"cost"},
 }
 
 // otherWords are what other programs call our keys.
