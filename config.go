@@ -104,6 +104,10 @@ type Config struct {
 	// in, first out. A gate with lanes takes its lock for every call.
 	Lanes []Lane
 
+	// Retries finds out which requests behind a handler come again, so that they go one lane
+	// lower while others wait. Gates may share one. Nil: none do, as far as is known.
+	Retries *Retries
+
 	// Hold says until when a request behind a handler keeps its slot. The zero value is
 	// until the handler returns. With it, or with Streams, a handler's writer is wrapped.
 	Hold Hold

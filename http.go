@@ -69,6 +69,11 @@ func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, call Call, nex
 	if wants&wantCall != 0 {
 		call.RequestID, call.RemoteIP = requestID(w, r), remoteIP(r)
 	}
+	if wants&wantRetries != 0 {
+		if t := retriesOf(gates); t != nil { // it was there a moment ago
+			call.Again = t.isAgain(r)
+		}
+	}
 	in := inbound{w: w, r: r}
 	if wants&wantUpload != 0 {
 		rules, intake := uploadOf(gates)
@@ -83,6 +88,9 @@ func serve(w http.ResponseWriter, r *http.Request, gates []*Gate, call Call, nex
 	if err != nil {
 		in.end()
 		if rejected, ok := err.(*RejectedError); ok {
+			if t := retriesOf(gates); t != nil {
+				t.refused(r)
+			}
 			refuse(w, r, rejected, &call)
 			return
 		}
@@ -114,6 +122,7 @@ const (
 	wantCancel                   // a lease that is lost ends the request's context
 	wantContext                  // the lease is in the context
 	wantStay                     // the answer is watched
+	wantRetries                  // it is looked whether a request comes again
 	wantUpload                   // the body has to come as there are rules for
 )
 
@@ -133,6 +142,7 @@ func (s *settings) want(isSeen bool) (w want) {
 		{wantCancel, s.CancelLost},
 		{wantContext, s.LeaseInContext},
 		{wantStay, s.hasStay()},
+		{wantRetries, s.Retries != nil},
 		{wantUpload, s.Upload != Upload{}},
 	} {
 		if f.wanted {

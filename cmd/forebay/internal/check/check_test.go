@@ -98,6 +98,7 @@ func TestRules(t *testing.T) {
 		{"lane_alone", "routes:\n", "  ops: {max_in_flight: 2}\nlanes: {top: {rank: 1}}\nroutes:\n  - {match: /ops/, gate: ops, lane: top}\n", Warning, 8, []string{"all routes that pass gate ops are of lane top"}},
 		{"lane_no_line", "routes:\n", "  ops: {max_in_flight: 2}\nlanes: {top: {rank: 1}}\nroutes:\n  - {match: /ops/, gate: ops, lane: top}\n  - {match: /op2/, gate: ops}\n", Warning, 8, []string{"gate ops has lanes, and no max_wait"}},
 		{"lane_reserves_most", "routes:\n", "  ops: {max_in_flight: 3}\nlanes: {top: {rank: 1, reserved: 2}}\nroutes:\n  - {match: /ops/, gate: ops, lane: top}\n  - {match: /op2/, gate: ops}\n", Warning, 8, []string{"lanes reserve 2 of the 3 units of gate ops"}},
+		{"retries_unused", "gates:\n", "retries: {key_header: Idempotency-Key}\ngates:\n", Warning, 5, []string{"no gate has lanes"}},
 		{"body_never_first", "max_in_flight: 12", "max_in_flight: 12, acquire: {body: 65MiB}", Warning, 7, []string{"gate orders"}},
 		{"spool_unused", "gates:\n", "spool: {memory: 1MiB}\ngates:\n", Warning, 5, []string{"spool.memory is set", "hold: upstream_done"}},
 		{"spool_never", "gates:\n  reports: {", "spool: {per_answer: 65MiB}\ngates:\n  reports: {hold: upstream_done, ", Warning, 5, []string{"spool.per_answer is 68157440 bytes", "spool.memory holds 67108864"}},

@@ -83,6 +83,7 @@ func Check(conf *config.Config) []Finding {
 	c.autos()
 	c.unused()
 	c.lanes()
+	c.retries()
 	c.heldShort()
 	c.chainRules()
 	c.bodies()

@@ -39,3 +39,10 @@ func (c *checker) lanesOf(g *config.Gate) {
 		c.find(Warning, "lane_reserves_most", "gates."+g.Name, "lanes reserve %d of the %d units of gate %s, which idle while they do not use them; write a share for what may wait for a moment", reserved, g.MaxInFlight, g.Name)
 	}
 }
+
+// retries: who comes again steps back into another lane.
+func (c *checker) retries() {
+	if c.Retries != (config.Retries{}) && !slices.ContainsFunc(c.Gates, func(g config.Gate) bool { return len(g.Lanes) > 0 }) {
+		c.find(Warning, "retries_unused", "retries", "retries is set, and no gate has lanes: a request that comes again has nowhere to step back to; give routes lanes, or take it out")
+	}
+}

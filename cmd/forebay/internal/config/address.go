@@ -179,17 +179,17 @@ var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$")
 var notForIDs = []string{"Host", "Connection", "Content-Length", "Content-Type", "Transfer-Encoding", "Te", "Trailer", "Upgrade",
 	"Authorization", "Cookie", "Set-Cookie", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
-func (d *decoder) header(v value) (string, bool) {
-	s, ok := d.text(v, "X-Request-Id")
+func (d *decoder) header(v value, example string) (string, bool) {
+	s, ok := d.text(v, example)
 	if !ok {
 		return "", false
 	}
 	h := textproto.CanonicalMIMEHeaderKey(s)
 	switch {
 	case !headerName.MatchString(s):
-		d.wrongValue(v, "write a name such as X-Request-Id", "is %q, no name of a header", shorten(s))
+		d.wrongValue(v, "write a name such as "+example, "is %q, no name of a header", shorten(s))
 	case slices.Contains(notForIDs, h):
-		d.wrongValue(v, "write a name such as X-Request-Id", "is %s, which says something else", h)
+		d.wrongValue(v, "write a name such as "+example, "is %s, which says something else", h)
 	default:
 		return http.CanonicalHeaderKey(s), true
 	}

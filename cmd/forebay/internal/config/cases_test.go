@@ -37,6 +37,8 @@ var places = map[string]string{
 	"tls":                        small + "tls: {cert_file: testdata/server.pem, key_file: testdata/server.key, %s}\n",
 	"connections":                small + "connections: {%s}\n",
 	"caller":                     small + "caller: {%s}\n",
+	"deadline":                   small + "deadline: {%s}\n",
+	"retries":                    small + "retries: {%s}\n",
 	"request_id":                 small + "request_id: {%s}\n",
 	"log":                        small + "log: {%s}\n",
 	"gates.a":                    strings.Replace(small, "4}", "4, %s}", 1),

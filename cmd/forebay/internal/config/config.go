@@ -26,6 +26,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix // whose headers are believed; single addresses have all bits
 	ProxyProtocol  bool           // their connections begin with a PROXY header
 	Caller         Caller         // how callers are told apart
+	Deadline       Deadline       // how callers say how long they wait
+	Retries        Retries        // how requests say that they come again
 	RequestID      RequestID      // how requests are called
 	Log            Log            // what is written down
 	Intake         Intake         // what is taken in for requests that do not run
@@ -94,6 +96,17 @@ type Connections struct {
 type Caller struct {
 	Header     string // where trusted proxies say whom they ask for: X-Forwarded-For or Forwarded
 	IPv6Prefix int    // bits of an IPv6 address that are one caller's
+}
+
+// Deadline says how callers say how long they wait. Calls of gRPC do so in any case.
+type Deadline struct {
+	Header string // in canonical form; empty: none
+}
+
+// Retries says how requests say that they come again; empty: they do not.
+type Retries struct {
+	AttemptHeader string // how often it was tried before; in canonical form
+	KeyHeader     string // what all attempts at one thing have in common; in canonical form
 }
 
 // RequestID says how requests are called.

@@ -210,6 +210,8 @@ var mappingExamples = map[string]string{
 	"timeouts":                           "{read_header: 5s, idle: 75s, upstream_response: 30s}",
 	"pools":                              "{db: 20}",
 	"caller":                             "{header: X-Forwarded-For, ipv6_prefix: 64}",
+	"deadline":                           "{header: X-Request-Timeout}",
+	"retries":                            "{attempt_header: X-Retry-Attempt, key_header: Idempotency-Key}",
 	"request_id":                         "{header: X-Request-Id, trust: trusted_proxies}",
 	"log":                                "{to: stderr, decisions: refused, remote_ip: truncated}",
 	"intake":                             "{max_bytes: 64MiB, read_ahead: 64KiB}",

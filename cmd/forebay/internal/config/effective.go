@@ -39,6 +39,7 @@ func (c *Config) YAML() string {
 		FormatDuration(c.Timeouts.ReadHeader), FormatDuration(c.Timeouts.Idle), FormatDuration(c.Timeouts.Write), FormatDuration(c.Timeouts.UpstreamResponse), FormatDuration(c.Timeouts.StillRunning))
 	c.aroundYAML(line)
 	line("caller: {header: %s, ipv6_prefix: %d}", c.Caller.Header, c.Caller.IPv6Prefix)
+	c.againYAML(line)
 	line("request_id: {header: %s, trust: %s}", quote(c.RequestID.Header), c.RequestID.Trust)
 	line("log: {%s}", c.Log.yaml())
 	line("intake: {%s}", c.Intake)

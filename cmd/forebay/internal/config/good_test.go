@@ -134,6 +134,8 @@ gates:
   shut: {max_in_flight: closed, max_wait: "100ms", hold: upstream_done}
   fixed: {max_in_flight: 1048575, max_wait: 0, refuse: {retry_after: 10s, body: json}}
   fixed-streams: {max_in_flight: 9, per_caller: {fair: true, by: {header: X-Company}}, streams: release, acquire: body}
+deadline: {header: x-request-timeout}
+retries: {attempt_header: x-retry-attempt, key_header: Idempotency-Key}
 lanes:
   orders: {rank: 1, share: 30%, max_share: 75%}
   Reports.2: {rank: 1000, share: 70%}
@@ -182,6 +184,9 @@ func TestEveryKey(t *testing.T) {
 	}
 	if !reflect.DeepEqual(c.TrustedProxies, proxies) {
 		t.Errorf("TrustedProxies = %v, want %v", c.TrustedProxies, proxies)
+	}
+	if c.Deadline.Header != "X-Request-Timeout" || c.Retries != (Retries{"X-Retry-Attempt", "Idempotency-Key"}) {
+		t.Errorf("Deadline = %v, Retries = %v", c.Deadline, c.Retries)
 	}
 	if want := (RequestID{"X-Correlation-Id", TrustEverybody}); c.RequestID != want {
 		t.Errorf("RequestID = %v, want %v", c.RequestID, want)

@@ -62,6 +62,8 @@ var headings = map[string]string{
 	"timeouts":                      "`timeouts`: of the proxy itself",
 	"pools":                         "`pools`: what the backend really has",
 	"caller":                        "`caller`: who is calling",
+	"deadline":                      "`deadline`: how long a caller waits",
+	"retries":                       "`retries`: requests that come again",
 	"request_id":                    "`request_id`: how requests are called",
 	"log":                           "`log`: what is written down",
 	"gates.NAME":                    "`gates`: what is limited",

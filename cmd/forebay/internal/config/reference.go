@@ -42,7 +42,7 @@ func placeOf(k Key) string {
 
 // reference is every key there is, in the order of the documentation. NAME stands
 // for a name that the operator gives, [] for any place in a list.
-var reference = slices.Concat(programKeys, gateKeys, autoKeys, corsKeys, refusalKeys, slotKeys, uploadKeys, spoolKeys, laneKeys, clusterKeys, routeKeys)
+var reference = slices.Concat(programKeys, againKeys, gateKeys, autoKeys, corsKeys, refusalKeys, slotKeys, uploadKeys, spoolKeys, laneKeys, clusterKeys, routeKeys)
 
 var programKeys = []Key{
 	{"listen", "IP:PORT, :PORT, localhost:PORT or unix:/PATH; port 0 is any that is free", DefaultListen,

@@ -21,6 +21,7 @@ var otherWords = map[string]string{
 	"rate": "min_rate", "min_upload_rate": "min_rate", "wait": "max_wait", "queue_timeout": "max_wait", "wait_timeout": "max_wait", "patience": "max_wait",
 	"per_client": "per_caller", "per_ip": "per_caller", "limit_conn": "per_caller",
 	"priority": "rank", "reserve": "reserved", "weight": "share", "max": "max_share", "class": "lane", "priorities": "lanes", "classes": "lanes",
+	"idempotency_key": "key_header", "attempt": "attempt_header", "deadlines": "deadline", "retry": "retries",
 	"path": "match", "pattern": "match", "route": "match", "limiter": "gate",
 	"backend": "upstream", "proxy_pass": "upstream", "target": "upstream",
 	"bind": "listen", "address": "listen", "port": "listen", "groups": "gates",

@@ -41,6 +41,8 @@ func (d *decoder) whole(root value) {
 		{"trusted_proxies", d.trustedProxies},
 		{"proxy_protocol", func(v value) { c.ProxyProtocol, _ = d.boolean(v) }},
 		{"caller", d.caller},
+		{"deadline", d.deadline},
+		{"retries", d.retries},
 		{"request_id", d.requestID},
 		{"log", d.log},
 		{"intake", d.intake},
@@ -128,7 +130,7 @@ func (d *decoder) requestID(v value) {
 	r := &d.config.RequestID
 	d.mapping(v, "request_id", []key{
 		{"header", func(v value) {
-			if h, ok := d.header(v); ok {
+			if h, ok := d.header(v, "X-Request-Id"); ok {
 				r.Header = h
 			}
 		}},

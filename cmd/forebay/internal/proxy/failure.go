@@ -51,6 +51,8 @@ func (x *exchange) blame(err error) failure {
 	switch {
 	case errors.Is(broken, os.ErrDeadlineExceeded): // net/http then says as well that it has left
 		return blameUpload(broken)
+	case x.isOver():
+		return failure{status: http.StatusGatewayTimeout, code: "deadline_exceeded", outcome: forebay.OutcomeAborted, err: ErrDeadline}
 	case x.left():
 		return failure{status: statusLeft, err: errLeft, outcome: forebay.OutcomeAborted}
 	case broken != nil:
@@ -156,6 +158,10 @@ func (x *exchange) refuse(f failure) {
 		if x.request.Context().Value(http.ServerContextKey) != nil {
 			panic(http.ErrAbortHandler)
 		}
+		return
+	}
+	if f.err == ErrDeadline && isGRPC(x.request.Header) {
+		x.refuseOver()
 		return
 	}
 	h := x.answer.Header()

@@ -13,11 +13,14 @@ import (
 // carries an id in the configured header and in X-Request-Id, where gates read
 // it: the one it came with, from a trusted proxy, if that is harmless, else a new
 // one. Its RemoteAddr is the client's, with port 0 when a trusted proxy stands
-// between, so that events and logs tell of the client. It goes outermost; the
+// between, so that events and logs tell of the client. Its context ends with the
+// deadline that the caller has sent. It goes outermost; the
 // header map of the request is changed in place.
 func (h *Handler) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := &identified{Context: r.Context(), caller: h.identify(r)}
+		ctx, cancel := h.within(r)
+		defer cancel()
+		who := &identified{Context: ctx, caller: h.identify(r)}
 		r = r.WithContext(who)
 		if who.client != who.peer {
 			r.RemoteAddr = netip.AddrPortFrom(who.client, 0).String()

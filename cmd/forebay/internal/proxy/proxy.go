@@ -46,6 +46,13 @@ type Config struct {
 	// CallerHeaders are the canonical names of further headers by which trusted proxies
 	// say who calls. From anybody else they are removed before a gate sees them.
 	CallerHeaders []string
+	// DeadlineHeader is the canonical name of the header in which callers say how long they
+	// wait: a number of seconds, or one with a unit. Calls of gRPC say it in grpc-timeout,
+	// always. Empty: there is none.
+	DeadlineHeader string
+	// BadDeadlines counts deadlines that could not be read, and were ignored. Nil: nobody
+	// wants to know.
+	BadDeadlines *atomic.Uint64
 	// RequestIDHeader carries the request's id. Empty means X-Request-Id.
 	RequestIDHeader string
 	// TrustRequestID keeps the id that a stranger sends, if it is harmless. Else only
@@ -100,9 +107,10 @@ type Result struct {
 	Request *http.Request
 	// Status is what was sent: the upstream's, or one of ours. 502 bad_gateway: the
 	// upstream could not be reached or answered no HTTP. 504 gateway_timeout: it was
-	// silent. 400, 408 and 413: the fault was the request's. 501: CONNECT. 499: the
-	// caller left before it had the answer; the client has seen nothing or half of
-	// it. 0: a panic that is none of ours.
+	// silent; deadline_exceeded: longer than the caller waits (of gRPC 200 is sent). 400,
+	// 408 and 413: the fault was the request's. 501: CONNECT. 499: the caller left before
+	// it had the answer; the client has seen nothing or half of it. 0: a panic that is
+	// none of ours.
 	Status int
 	// Err is why there was no answer or only half of one, for the operator: it is not
 	// told to the client. Nil when the upstream's answer was handed back whole. That

@@ -131,3 +131,34 @@ func TestLanesComeFromRoutesAlone(t *testing.T) {
 		t.Errorf("%d were let in by lane top, want the one of its route", got)
 	}
 }
+
+// TestRetriesStepBack: who was refused comes again behind those who come first, also after
+// a reload that changes nothing about it.
+func TestRetriesStepBack(t *testing.T) {
+	const retries = "retries: {attempt_header: X-Retry-Attempt, key_header: Idempotency-Key}\n"
+	r := start(t, retries+strings.Replace(oneLane, "max_in_flight: 1", "max_in_flight: closed", 1))
+	if got := r.get("/top/", "Idempotency-Key", "k"); got.status != http.StatusServiceUnavailable {
+		t.Fatalf("status %d of a closed gate", got.status)
+	}
+	r.reload(retries + oneLane)
+	running := r.call(2, "/hold")
+	r.laneIs("a", "", 1, 1)
+	waiting := make(chan reply, 3)
+	ask := func(headers ...string) { go func() { waiting <- r.get("/top/", headers...) }() }
+	ask("Idempotency-Key", "k")
+	r.laneIs("a", "", 1, 2)
+	ask("X-Retry-Attempt", "1")
+	r.laneIs("a", "", 1, 3)
+	ask("Idempotency-Key", "other", "X-Retry-Attempt", "0")
+	r.laneIs("a", "top", 0, 1)
+	r.reload(oneLane) // nobody steps back any more
+	ask("X-Retry-Attempt", "1")
+	r.laneIs("a", "top", 0, 2)
+	r.letGo(2)
+	running.want(2, http.StatusOK)
+	for range 4 {
+		if got := <-waiting; got.status != http.StatusOK {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	}
+}

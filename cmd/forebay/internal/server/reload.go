@@ -132,7 +132,7 @@ func (s *Server) takeBackLocked(o *override, c *config.Gate) {
 // applyLocked changes a gate whose limit is this program's own.
 func (s *Server) applyLocked(old, now *state, c *config.Gate) error {
 	g, byHand := now.gate(c.Name), s.overrides[c.Name]
-	if changed(old.cfg.Gate(c.Name), c) || s.streamsMoved(now, c) {
+	if changed(old.cfg.Gate(c.Name), c) || s.streamsMoved(now, c) || old.again != now.again {
 		if err := s.reconfigure(now, g, c, byHand); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (s *Server) applySharedLocked(old, now *state, c *config.Gate) error {
 			return err
 		}
 	}
-	if changed(was, c) || s.streamsMoved(now, c) {
+	if changed(was, c) || s.streamsMoved(now, c) || old.again != now.again {
 		return s.reconfigure(now, g, c, nil)
 	}
 	return nil

@@ -41,6 +41,9 @@ type Server struct {
 	intake  *forebay.Intake // of all gates
 	spool   *proxy.Spool    // of all proxies
 	remains *proxy.Remains  // of all proxies
+
+	badDeadlines atomic.Uint64 // that callers have sent
+
 	metrics *telemetry.Metrics
 	book    *story.Book
 	seen    *verdict.Recorder
@@ -92,6 +95,7 @@ func New(o Options) (*Server, error) {
 	s.metrics.ShowSpool(s.Spool)
 	s.metrics.ShowConnections(s.conns.Counts)
 	s.metrics.ShowIntake(s.Intake)
+	s.metrics.ShowDeadlines(s.badDeadlines.Load)
 	s.metrics.ShowOverrides(s.shownOverrides)
 	s.metrics.ShowVerdicts(s.seen)
 	s.exit, s.exits = context.WithCancel(context.Background())

@@ -16,8 +16,9 @@ import (
 // around the gates that stay.
 type state struct {
 	cfg     *config.Config
-	shared  *shared         // nil: every limit is this program's own
-	gates   []*forebay.Gate // in the order of the configuration
+	shared  *shared          // nil: every limit is this program's own
+	again   *forebay.Retries // nil: no header says that a request comes again
+	gates   []*forebay.Gate  // in the order of the configuration
 	groups  *forebay.Groups
 	routes  map[string][]string // to the gates that each names
 	proxy   *proxy.Handler
@@ -33,7 +34,10 @@ func (s *Server) build(cfg *config.Config, old *state) (*state, error) {
 		return nil, err
 	}
 	st := &state{cfg: cfg, shared: sh, routes: routesOf(cfg)}
-	if err := s.fill(st, old); err != nil {
+	if st.again, err = old.sameAgain(cfg); err == nil {
+		err = s.fill(st, old)
+	}
+	if err != nil {
 		s.discard(st, old)
 		return nil, err
 	}
@@ -50,7 +54,7 @@ func (s *Server) fill(st, old *state) error {
 		}
 		if g == nil {
 			var err error
-			if g, err = s.newGate(st.shared, c); err != nil {
+			if g, err = s.newGate(st, c); err != nil {
 				return err
 			}
 			fresh = append(fresh, c)
@@ -64,6 +68,7 @@ func (s *Server) fill(st, old *state) error {
 	if st.proxy == nil {
 		pc := proxyConfig(st.cfg)
 		pc.Done, pc.Spool, pc.Remains, pc.Blocked = s.ended, s.spool, s.remains, s.seen.Blocked
+		pc.BadDeadlines = &s.badDeadlines
 		st.proxy = proxy.New(pc)
 	}
 	return nil
@@ -110,13 +115,13 @@ func (s *Server) linkStreams(st *state, fresh []config.Gate) error {
 
 // newGate makes a gate. If it is to be closed, or everybody is refused just now, it is
 // so before anybody can come to it.
-func (s *Server) newGate(sh *shared, c config.Gate) (*forebay.Gate, error) {
-	fc, err := s.gateConfig(nil, nil, c)
+func (s *Server) newGate(st *state, c config.Gate) (*forebay.Gate, error) {
+	fc, err := s.gateConfig(st, nil, c)
 	if err != nil {
 		return nil, err
 	}
 	if c.Terms != nil {
-		fc.Cluster = sh.cluster.With(*c.Terms)
+		fc.Cluster = st.shared.cluster.With(*c.Terms)
 	}
 	g, err := forebay.New(fc)
 	if err != nil {
@@ -132,8 +137,8 @@ func (s *Server) newGate(sh *shared, c config.Gate) (*forebay.Gate, error) {
 }
 
 // gateConfig is what the library is given: the program always tracks, so that it can
-// say who holds what. The gate that streams move to is that of the state; nil: there is
-// none yet. Of g, nil while it is being made, the limiter goes on.
+// say who holds what. The gate that streams move to is that of the state, if it is made
+// already. Of g, nil while it is being made, the limiter goes on.
 func (s *Server) gateConfig(st *state, g *forebay.Gate, c config.Gate) (forebay.Config, error) {
 	fc := c.Config
 	var err error
@@ -141,7 +146,7 @@ func (s *Server) gateConfig(st *state, g *forebay.Gate, c config.Gate) (forebay.
 		return fc, err
 	}
 	fc.Streams.Gate = st.gate(c.StreamsGate)
-	fc.Track, fc.Intake = true, s.intake
+	fc.Track, fc.Intake, fc.Retries = true, s.intake, st.again
 	fc.Observers = s.observers()
 	return fc, nil
 }
@@ -169,6 +174,18 @@ func (st *state) sameGate(c config.Gate) *forebay.Gate {
 	return g
 }
 
+// sameAgain returns what knows which requests come again: with what it remembers, if cfg
+// asks for the same.
+func (st *state) sameAgain(cfg *config.Config) (*forebay.Retries, error) {
+	switch {
+	case cfg.Retries == (config.Retries{}):
+		return nil, nil
+	case st != nil && st.cfg.Retries == cfg.Retries:
+		return st.again, nil
+	}
+	return forebay.NewRetries(forebay.RetriesConfig(cfg.Retries))
+}
+
 // sameProxy returns the proxy if cfg asks for the same one, with its connections.
 func (st *state) sameProxy(cfg *config.Config) *proxy.Handler {
 	if st == nil || !reflect.DeepEqual(proxyConfig(st.cfg), proxyConfig(cfg)) {
@@ -186,9 +203,9 @@ func proxyConfig(cfg *config.Config) proxy.Config {
 		Upstream: cfg.Upstream, Transport: cfg.Transport, ResponseTimeout: cfg.Timeouts.UpstreamResponse, WriteTimeout: cfg.Timeouts.Write,
 		StillRunning:   cfg.Timeouts.StillRunning,
 		TrustedProxies: cfg.TrustedProxies, CallerHeader: cfg.Caller.Header, CallerHeaders: cfg.CallerHeaders(), IdlePerHost: idle,
-		RequestIDHeader: cfg.RequestID.Header,
-		TrustRequestID:  cfg.RequestID.Trust == config.TrustEverybody,
-		NewRequestIDs:   cfg.RequestID.Trust == config.TrustNobody,
+		RequestIDHeader: cfg.RequestID.Header, DeadlineHeader: cfg.Deadline.Header,
+		TrustRequestID: cfg.RequestID.Trust == config.TrustEverybody,
+		NewRequestIDs:  cfg.RequestID.Trust == config.TrustNobody,
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -17,6 +18,10 @@ func (s *Server) ended(r proxy.Result) {
 		s.log.Paced().Info("a stream was ended by the rules of its gate",
 			"request_id", idOf(r.Request), "why", strings.TrimPrefix(r.Over.Error(), forebay.ErrStreamOver.Error()+": "))
 	case r.Err == nil || r.Status == 0: // a panic is logged where it ends
+	case errors.Is(r.Err, proxy.ErrDeadline) && s.Config().Log.Decisions != telemetry.DecisionsOff:
+		s.log.Paced().Info("the caller's own deadline has passed", "status", r.Status,
+			"request_id", idOf(r.Request), "upstream_ms", r.Upstream.Milliseconds())
+	case errors.Is(r.Err, proxy.ErrDeadline):
 	case r.Status != forebay.StatusClientClosedRequest:
 		s.log.Paced().Warn("the upstream did not answer as it should", "status", r.Status,
 			"request_id", idOf(r.Request), "upstream_ms", r.Upstream.Milliseconds(), "error", r.Err.Error())

@@ -37,6 +37,7 @@ func everySeries(t *testing.T) *Metrics {
 	m.ShowOverrides(func() []Override {
 		return []Override{{Gate: "reports", Limit: 4, Since: time.Unix(1, 5e8), Until: time.Unix(901, 0)}}
 	})
+	m.ShowDeadlines(func() uint64 { return 1 })
 	m.ShowIntake(func() forebay.IntakeStats { return forebay.IntakeStats{} })
 	m.ShowSpool(func() proxy.SpoolStats { return proxy.SpoolStats{} })
 	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 1, Track: true, Lanes: []forebay.Lane{{Name: "fast", Rank: 1}}, Observers: []forebay.Observer{m.Gates, l.Observer()}})

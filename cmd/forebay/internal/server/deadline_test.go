@@ -1,0 +1,42 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestQU20CallersDeadlineBoundsItsWait: whoever says how long it waits is refused when that
+// is over, whatever the gate's patience; what cannot be read changes nothing and is counted.
+func TestQU20CallersDeadlineBoundsItsWait(t *testing.T) {
+	r := start(t, "deadline: {header: x-request-timeout}\n"+noLanes)
+	running := r.call(1, "/hold")
+	r.gateIs("a", 1, 0)
+	got := r.get("/", "X-Request-Timeout", "0.02")
+	if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "rejected_deadline") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	got = r.do(t.Context(), http.MethodPost, r.data+"/", "", "Content-Type", "application/grpc", "Grpc-Timeout", "20m", "Te", "trailers")
+	if got.status != http.StatusOK || got.header.Get("Grpc-Status") == "" || !strings.Contains(got.header.Get("Grpc-Message"), "deadline") {
+		t.Errorf("%d %v", got.status, got.header)
+	}
+	bad := []string{"-1", "soon", "1e3", "0", "99999999999999999999999999999"}
+	waiting := make(chan reply, len(bad))
+	for _, value := range bad {
+		go func() { waiting <- r.get("/", "X-Request-Timeout", value) }()
+	}
+	r.gateIs("a", 1, len(bad))
+	r.letGo(1)
+	running.want(1, http.StatusOK)
+	for range bad {
+		if got := <-waiting; got.status != http.StatusOK {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	}
+	if got := r.scrape("forebay_deadlines_ignored_total"); got != "5" {
+		t.Errorf("%s deadlines were ignored, want 5", got)
+	}
+	if st := r.gateIs("a", 0, 0).Stats(); st.RejectedDeadline != 2 || st.Accepted != 6 {
+		t.Errorf("%+v", st)
+	}
+}
