@@ -24,6 +24,7 @@ func (m *Machine) SetLimit(now time.Time, n int) {
 func (m *Machine) setLimit(now time.Time, n int) {
 	m.want = n
 	m.limit = n
+	m.shareOut()
 	m.refuseTooBig(now)
 	if m.cfg.Limiter != nil {
 		m.observe(now, &Observation{Kind: Changed})
@@ -36,6 +37,7 @@ func (m *Machine) setLimit(now time.Time, n int) {
 func (m *Machine) applyLimit(now time.Time, n int) {
 	shrank := n < m.limit
 	m.limit = n
+	m.shareOut()
 	if shrank {
 		m.refuseTooBig(now)
 	}
@@ -45,7 +47,7 @@ func (m *Machine) applyLimit(now time.Time, n int) {
 func (m *Machine) refuseTooBig(now time.Time) {
 	for w := m.line.head; w != nil; {
 		behind := w.Next()
-		if w.Cost() > m.most(w.lane, m.limit) {
+		if w.Cost() > w.lane.most {
 			m.decide(now, w, Busy)
 		}
 		w = behind

@@ -19,9 +19,12 @@ type demand struct {
 // advance lets the memory fade up to now. It comes before whatever is counted, so that it
 // makes no difference how many events there are.
 func (m *Machine) advance(now time.Time) {
+	if !m.openEnded() {
+		return
+	}
 	d := &m.demand
 	dt := now.Sub(d.since)
-	if dt > 0 && dt < anotherClock && m.openEnded() {
+	if dt > 0 && dt < anotherClock {
 		keep := math.Exp(-dt.Seconds())
 		d.waited *= keep
 		if d.waiting {
@@ -82,5 +85,5 @@ func (m *Machine) forgetDemand() {
 // [Machine.Refuses] had said.
 func (m *Machine) Missed(n uint64) {
 	m.rest.offered += float64(n)
-	m.rest.comes(m.demand.since, int(n))
+	m.rest.comes(m.rate.since, int(n))
 }

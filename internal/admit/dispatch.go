@@ -62,7 +62,7 @@ func (m *Machine) foremost(heads *[MaxLanes]*Waiter) int {
 // fits reports whether there is room for a call of a lane: of all that is nobody
 // else's, or, while somebody goes before it, of what is kept for the lane.
 func (m *Machine) fits(l *Lane, cost int, blocked bool) bool {
-	return cost <= m.room() && (cost <= m.spare(l) || !blocked && cost <= m.roomOf(l))
+	return cost <= m.room() && (cost <= l.spare() || !blocked && cost <= m.roomOf(l))
 }
 
 // mayStart reports whether an arrival may run at once: there is room, and nobody in line

@@ -327,8 +327,8 @@ func (h *history) lend() {
 			h.asked++
 			loan.Units, loan.Calls, loan.Grants = loan.Units+1, loan.Calls+1, loan.Grants+1
 			h.out = append(h.out, outCall{modelCall{cost: 1}, Claim{Cost: 1}})
-			h.model.lanes.log = append(h.model.lanes.log, modelDemand{at: h.m.demand.since, offered: 1})
-			h.model.start(h.m.demand.since, 1, false, "", "") // when is not known: as the last event
+			h.model.lanes.log = append(h.model.lanes.log, modelDemand{at: h.m.rate.since, offered: 1})
+			h.model.start(h.m.rate.since, 1, false, "", "") // when is not known: as the last event
 		} else if i := slices.Index(h.out, outCall{modelCall{cost: 1}, Claim{Cost: 1}}); i >= 0 {
 			room++
 			h.out = slices.Delete(h.out, i, i+1)

@@ -27,6 +27,9 @@ type LaneConfig struct {
 type Lane struct {
 	LaneConfig
 	line      line
+	kept      int     // of the limit in force, for this lane alone
+	most      int     // units that it may have of that
+	mostEver  int     // and of the configured one
 	units     int     // in flight
 	debt      int     // units that others started out of the line while this one wanted to, up to a turn
 	offered   float64 // see demand
@@ -116,6 +119,7 @@ func (m *Machine) setLanes(configs []LaneConfig) {
 			m.rest.units += l.units
 		}
 	}
+	m.shareOut()
 	m.rest.line = line{by: byLane}
 	for w := m.line.head; w != nil; w = w.Next() {
 		if w.lane = m.lane(w.lane); w.lane == &m.rest {
@@ -124,8 +128,17 @@ func (m *Machine) setLanes(configs []LaneConfig) {
 	}
 }
 
-// Shares of a limit. A lane keeps what is reserved for it in proportion under a limit
-// that is lower than the configured one, so that something is left for the others.
+// shareOut works out what of the limit in force is kept for each lane, and the most that
+// it may have. A lane keeps what is reserved for it in proportion under a limit that is
+// lower than the configured one, so that something is left for the others.
+func (m *Machine) shareOut() {
+	for _, l := range m.lanes {
+		l.kept = m.reserved(l, m.limit)
+	}
+	for _, l := range m.lanes {
+		l.most, l.mostEver = m.mostUnder(l, m.limit), m.mostUnder(l, m.cfg.Limit)
+	}
+}
 
 func (m *Machine) reserved(l *Lane, limit int) int {
 	if limit >= m.cfg.Limit {
@@ -134,8 +147,7 @@ func (m *Machine) reserved(l *Lane, limit int) int {
 	return l.Reserved * limit / m.cfg.Limit
 }
 
-// most returns the units that a lane may have at most under a limit.
-func (m *Machine) most(l *Lane, limit int) int {
+func (m *Machine) mostUnder(l *Lane, limit int) int {
 	n := limit
 	for _, other := range m.lanes {
 		if other != l {
@@ -148,15 +160,15 @@ func (m *Machine) most(l *Lane, limit int) int {
 	return n
 }
 
-// spare returns the units that are reserved for a lane and not in use.
-func (m *Machine) spare(l *Lane) int { return max(0, m.reserved(l, m.limit)-l.units) }
+// spare returns the units that are kept for a lane and not in use.
+func (l *Lane) spare() int { return max(0, l.kept-l.units) }
 
 // roomOf returns the units that a lane may start now, of those that are nobody else's.
 func (m *Machine) roomOf(l *Lane) int {
 	n := m.room()
 	for _, other := range m.lanes {
 		if other != l {
-			n -= m.spare(other)
+			n -= other.spare()
 		}
 	}
 	return n
@@ -164,7 +176,7 @@ func (m *Machine) roomOf(l *Lane) int {
 
 // ownBound reports whether a call has to wait for its own lane, whatever room there is.
 func (m *Machine) ownBound(l *Lane, cost int) bool {
-	return l.MaxShare > 0 && l.units+cost > m.most(l, m.limit)
+	return l.MaxShare > 0 && l.units+cost > l.most
 }
 
 // Whose turn it is.

@@ -35,7 +35,7 @@ func (m *Machine) Collect(l Loan) {
 	m.rest.units = l.Units
 	m.rest.granted += l.Grants
 	m.rest.offered += float64(l.Grants)
-	m.rest.comes(m.demand.since, int(l.Grants))
+	m.rest.comes(m.rate.since, int(l.Grants))
 	m.demand.started += float64(l.Grants)
 	m.peak = max(m.peak, l.Units+l.Gone)
 }

@@ -201,15 +201,14 @@ func (m *Machine) Join(now time.Time, a Arrival, w *Waiter) {
 // judge says what becomes of an arrival.
 func (m *Machine) judge(now time.Time, l *Lane, a Arrival) Verdict {
 	over := m.over(a.Caller, a.Cost)
-	most := m.most(l, m.limit)
 	switch {
-	case a.Cost > max(m.most(l, m.cfg.Limit), most), over && a.Cost > m.cfg.PerCaller:
+	case a.Cost > max(l.mostEver, l.most), over && a.Cost > m.cfg.PerCaller:
 		return TooLarge
 	case m.draining:
 		return Draining
 	case !a.Deadline.IsZero() && !a.Deadline.After(now): // a call nobody waits for never runs
 		return Deadline
-	case a.Cost > most: // closed, or shrunk below this call: it would block the line
+	case a.Cost > l.most: // closed, or shrunk below this call: it would block the line
 		return Busy
 	case m.ledger.refuse:
 		return Store
