@@ -28,7 +28,7 @@ func (r *report) pictures() (all []picture) {
 		case t.suite == "S2":
 			all = append(all, picture{"control-soak.svg", "limit, over half an hour at twice the load", r.simulated, t, names, func(p simulate.Point) float64 { return p.Limit[0] }, 2})
 		default:
-			all = append(all, picture{"control-step.svg", "answers a second, half of the speed from 40 s to 80 s", r.simulated, t, names, func(p simulate.Point) float64 { return p.Goodput }, 10})
+			all = append(all, picture{"control-step.svg", "answers a second; half the speed for 40 s", r.simulated, t, names, func(p simulate.Point) float64 { return p.Goodput }, 10})
 		}
 	}
 	return all
@@ -73,7 +73,7 @@ func (p picture) draw() ([]byte, error) {
 	opt.XAxis.Labels = labels
 	opt.XAxis.LabelCount = 7
 	opt.XAxis.BoundaryGap = charts.Ptr(false)
-	opt.YAxis = []charts.YAxisOption{{Min: charts.Ptr(0.0)}}
+	opt.YAxis = []charts.YAxisOption{{Min: charts.Ptr(0.0), ValueFormatter: func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }}}
 	opt.Symbol = charts.Symbol{Shape: charts.SymbolNone}
 	opt.LineStrokeWidth = 1.4
 	whole := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: 960, Height: 320})
