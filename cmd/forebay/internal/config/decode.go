@@ -34,6 +34,9 @@ var (
 )
 
 func (d *decoder) wrongAt(at Pos, what, remedy string) {
+	if at == (Pos{}) && !d.flags && len(d.problems) > 0 {
+		return // of a key that was meant, and is misspelt, which is said
+	}
 	const longest = 400 // a message may hold what the file says, and that may be anything
 	line := func(s string) string { return strings.ReplaceAll(clip(s, longest), "\n", " ") }
 	d.problems = append(d.problems, Problem{d.file, at.Line, at.Col, line(what), line(remedy)})
