@@ -148,6 +148,7 @@ func (x *exchange) spool(res *http.Response) {
 		return
 	}
 	body := res.Body
+	//mutate:equivalent forward closes it first, whatever ends it
 	stop := func() { _ = body.Close() }
 	if x.end != nil { // net/http's transport goes by the context
 		stop = func() { x.stop(nil) }
@@ -170,9 +171,12 @@ func (x *exchange) finish() {
 	if x.request.ProtoMajor == 1 && x.tunnel.Conn == nil {
 		x.upload.shut(x.returned, http.NewResponseController(x.answer.ResponseWriter).SetReadDeadline)
 	} else {
+		//mutate:equivalent who sends it stops at the first write that fails, one piece later
 		x.upload.shut(x.returned, nil)
 	}
+	//mutate:equivalent ReverseProxy closes it as well, and a timer that rang would close it again
 	x.tunnel.shut()
+	//mutate:equivalent the context of the request ends as its handler returns, and this with it
 	x.stop(nil)
 	if x.spooled != nil {
 		_ = x.spooled.Close() // again, unless a panic came between

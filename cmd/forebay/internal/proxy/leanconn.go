@@ -220,6 +220,7 @@ func (c *leanConn) handOver(res *http.Response) error {
 	switch {
 	case res.StatusCode == http.StatusSwitchingProtocols:
 		res.Body = &switchedConn{c}
+		//mutate:equivalent what it would cut, when the request ends, is closed then
 		c.stop()
 		return c.SetDeadline(time.Time{})
 	case res.Body == http.NoBody || res.ContentLength == 0:

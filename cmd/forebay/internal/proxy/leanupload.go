@@ -105,6 +105,8 @@ func (s *sending) broken(err error) error {
 }
 
 // Close closes the body.
+//
+//mutate:equivalent it is an upload, whose Close does nothing
 func (s *sending) Close() error { return s.from.Close() }
 
 // wanted waits until the upstream says that it wants the body, or for as long as clients

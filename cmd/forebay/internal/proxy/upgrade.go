@@ -110,6 +110,7 @@ func (t *tunnel) shut() {
 	}
 	t.mu.Unlock()
 	if t.upstream != nil {
+		//mutate:equivalent ReverseProxy closes it as well, a moment later
 		_ = t.upstream.Close()
 	}
 }

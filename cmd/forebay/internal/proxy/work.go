@@ -91,8 +91,10 @@ func (w *work) run(r *http.Request) {
 	lease := <-w.kept
 	if err == nil {
 		discard(res)
+		//mutate:equivalent what was not read to its end is canceled below
 		_ = res.Body.Close()
 	}
+	//mutate:equivalent what was not read to its end is closed above; a timer that rings later does nothing
 	w.cancel(nil)
 	lease.ReleaseAs(forebay.OutcomeOverloaded)
 	w.remain.leave()
@@ -145,6 +147,7 @@ func (w *work) giveUp() (*http.Response, error) {
 		w.cancel(errTooLate)
 		<-w.ended
 		if w.err == nil {
+			//mutate:equivalent it was canceled above
 			_ = w.res.Body.Close()
 		}
 		return nil, errTooLate
