@@ -17,7 +17,7 @@ func TestNewNamesEveryMistake(t *testing.T) {
 		`forebay: Name is "a b"; it must be 1 to 64`,
 		"forebay: MaxInFlight is -2; it must be at least 1 (SetLimit(0) closes a gate)",
 		"forebay: MaxWait is -1s; it must be 0 (refuse at once) or more",
-		"forebay: MaxWaiting is -3; it must be 0 (twice the limit) or more",
+		"forebay: MaxWaiting is -3; it must be 0 (as many as leave within MaxWait) or more",
 		"forebay: MaxHold is -4ns; it must be 0 (no watch) or more",
 		"forebay: Observers[1] is nil; leave it out",
 	}
