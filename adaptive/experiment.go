@@ -42,6 +42,7 @@ func (p *Probe) decide() {
 		p.begin(plus)
 		return
 	}
+	p.learnt++
 	if p.phase == resting {
 		p.watch()
 		return

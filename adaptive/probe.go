@@ -49,6 +49,7 @@ type Probe struct {
 	reason   Reason
 	told     float64 // the centre of which Moved was told last
 
+	learnt             uint64  // phases that have taught something
 	elasticity, unsure float64 // of the last comparison, and its standard error
 }
 
@@ -69,7 +70,7 @@ func (p phase) String() string { return phaseNames[p] }
 // Reason says why the limit is what it is.
 type Reason string
 
-// The reasons.
+// The reasons. Reasons has all of them that a limit can move for.
 const (
 	Started   Reason = "start"      // nothing was learnt yet
 	Climbed   Reason = "climb"      // more does more
@@ -78,6 +79,9 @@ const (
 	TooLate   Reason = "deadline"   // calls would take too much of the deadline
 	Refused   Reason = "overloaded" // the backend itself refuses
 )
+
+// Reasons are those for which a limit moves.
+var Reasons = []Reason{Climbed, Descended, Settled, TooLate, Refused}
 
 const (
 	narrow    = 0.10 // the least width: narrower takes too long to tell from chance
@@ -119,6 +123,8 @@ type State struct {
 	Rate     float64       // calls that end in a second while the gate is full; 0: not known
 	Cap      int           // what the deadline allows; 0: not known
 
+	// Phases is how many phases have taught something, rests included.
+	Phases uint64
 	// Elasticity is by how many per cent more calls end in a second if one per cent more
 	// may run, as the last two limits that were compared say; Unsure is the standard error of
 	// that, 0: nothing was compared yet.
@@ -130,8 +136,8 @@ type State struct {
 func (p *Probe) State() State {
 	s := State{
 		Limit: p.limit(), Centre: p.centre, Reason: p.reason, Phase: p.phase.String(), Overload: p.demand.ratio(),
-		Took:       time.Duration(p.took.mean * float64(time.Second)),
-		Elasticity: p.elasticity, Unsure: p.unsure,
+		Took:   time.Duration(p.took.mean * float64(time.Second)),
+		Phases: p.learnt, Elasticity: p.elasticity, Unsure: p.unsure,
 	}
 	if rate, known := p.full.perSecond(); known {
 		s.Rate, s.Cap = rate, int(p.cap())

@@ -35,7 +35,7 @@ func (c statusCmd) Run(s streams) error {
 		return c.failed(s, err)
 	}
 	var answer struct {
-		Gates     []forebay.Stats   `json:"gates"`
+		Gates     []gateStatus      `json:"gates"`
 		Overrides []admin.Override  `json:"overrides"`
 		Verdicts  []verdict.Verdict `json:"verdicts"`
 	}
@@ -65,25 +65,38 @@ func (c statusCmd) Run(s streams) error {
 	return nil
 }
 
-func (c statusCmd) print(w io.Writer, gates []forebay.Stats) error {
+// gateStatus is what is shown of a gate.
+type gateStatus struct {
+	forebay.Stats
+	Auto *admin.Auto `json:"auto"` // nil: its limit stays as it is
+}
+
+// limit is the gate's, and why it is that one.
+func (g gateStatus) limit() string {
+	limit := fmt.Sprint(g.Capacity)
+	switch a := g.Auto; {
+	case g.Draining:
+		return limit + " draining"
+	case g.Capacity == 0:
+		return "closed"
+	case a != nil && a.SetTo == 0:
+		return limit + " auto, " + a.Reason
+	}
+	return limit
+}
+
+func (c statusCmd) print(w io.Writer, gates []gateStatus) error {
 	if c.Cluster {
 		return printCluster(w, gates)
 	}
 	return printStats(w, gates)
 }
 
-func printStats(w io.Writer, gates []forebay.Stats) error {
+func printStats(w io.Writer, gates []gateStatus) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "gate\tin flight\tlimit\twaiting\taccepted\trefused\tleft\t")
 	for _, g := range gates {
-		limit := fmt.Sprint(g.Capacity)
-		switch {
-		case g.Draining:
-			limit += " draining"
-		case g.Capacity == 0:
-			limit = "closed"
-		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%d\t%d\t\n", g.Name, g.InUse, limit, g.Waiting, g.Accepted, g.Rejected(), g.Canceled)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%d\t%d\t\n", g.Name, g.InUse, g.limit(), g.Waiting, g.Accepted, g.Rejected(), g.Canceled)
 		for _, l := range g.Lanes {
 			name := l.Name
 			if name == "" {

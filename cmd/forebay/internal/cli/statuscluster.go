@@ -13,8 +13,8 @@ import (
 
 // printCluster prints a line for each gate in a cluster, and below it one for each
 // program that shares it.
-func printCluster(w io.Writer, gates []forebay.Stats) error {
-	gates = slices.DeleteFunc(gates, func(g forebay.Stats) bool { return g.Cluster == nil })
+func printCluster(w io.Writer, gates []gateStatus) error {
+	gates = slices.DeleteFunc(gates, func(g gateStatus) bool { return g.Cluster == nil })
 	if len(gates) == 0 {
 		_, err := fmt.Fprintln(w, "no gate is in a cluster")
 		return err
@@ -44,7 +44,7 @@ func printCluster(w io.Writer, gates []forebay.Stats) error {
 }
 
 // printAways says which gates have trouble with their store.
-func printAways(w io.Writer, gates []forebay.Stats) error {
+func printAways(w io.Writer, gates []gateStatus) error {
 	for _, g := range gates {
 		if g.Cluster.Error == "" {
 			continue

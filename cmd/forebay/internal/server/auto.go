@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"example.com/forebay/adaptive"
 	"example.com/forebay/cmd/forebay/internal/admin"
 	"example.com/forebay/cmd/forebay/internal/config"
+	"example.com/forebay/cmd/forebay/internal/telemetry"
 )
 
 // auto is the limiter of a gate whose limit finds itself. It goes with its gate through
@@ -22,6 +24,7 @@ type auto struct {
 	wants *adaptive.ProbeConfig
 	fixed int // by hand; 0: it finds itself
 	moves uint64
+	by    map[string]uint64          // of them, by reason
 	last  [lastMoves]admin.LimitMove // the latest is at moves-1
 }
 
@@ -31,7 +34,10 @@ const lastMoves = 64
 
 // newAuto returns the limiter of a gate that begins with the given limit.
 func newAuto(c config.Auto, start int, moved func(admin.LimitMove)) (*auto, error) {
-	a := &auto{moved: moved}
+	a := &auto{moved: moved, by: map[string]uint64{}}
+	for _, why := range adaptive.Reasons {
+		a.by[string(why)] = 0
+	}
 	settings := a.settings(c, start)
 	settings.Seed = rand.Uint64() // no two probe in step
 	var err error
@@ -67,6 +73,7 @@ func (a *auto) note(from, to float64, why adaptive.Reason) {
 	}
 	a.last[a.moves%lastMoves] = m
 	a.moves++
+	a.by[m.Why]++
 	a.moved(m)
 }
 
@@ -106,7 +113,7 @@ func (a *auto) state() *admin.Auto {
 		Limit: s.Limit, Centre: s.Centre, Phase: s.Phase, Reason: string(s.Reason),
 		Elasticity: s.Elasticity, Unsure: s.Unsure, Overload: s.Overload,
 		TookMS: float64(s.Took) / float64(time.Millisecond), Rate: s.Rate, DeadlineCap: s.Cap,
-		SetTo: a.fixed, Moves: a.moves, Last: []admin.LimitMove{},
+		SetTo: a.fixed, Phases: s.Phases, Moves: a.moves, MovesBy: maps.Clone(a.by), Last: []admin.LimitMove{},
 	}
 	for i := a.moves - min(a.moves, lastMoves); i < a.moves; i++ {
 		shown.Last = append(shown.Last, a.last[i%lastMoves])
@@ -182,6 +189,26 @@ func setFree(g *forebay.Gate, n int) error {
 // a line, ten a second at most.
 func (s *Server) limitMoved(gate string, m admin.LimitMove) {
 	s.log.Paced().Info("a limit has moved", "gate", gate, "from", m.From, "to", m.To, "why", m.Why)
+}
+
+// shownAutos is what the metrics show of limits that find themselves.
+func (s *Server) shownAutos() (shown []telemetry.Auto) {
+	for _, g := range s.Gates() {
+		a := autoOf(g)
+		if a == nil {
+			continue
+		}
+		st := a.state()
+		one := telemetry.Auto{
+			Gate: g.Name(), Centre: st.Centre, Phase: st.Phase, Elasticity: st.Elasticity, Unsure: st.Unsure, Overload: st.Overload,
+			Took: time.Duration(st.TookMS * float64(time.Millisecond)), Rate: st.Rate, Cap: st.DeadlineCap, Phases: st.Phases, Moves: st.MovesBy,
+		}
+		if n := len(st.Last); n > 0 {
+			one.Moved = st.Last[n-1].At
+		}
+		shown = append(shown, one)
+	}
+	return shown
 }
 
 // Auto returns what a gate's limiter has found out, nil if its limit stays as it is.

@@ -55,6 +55,11 @@ func TestAuto(t *testing.T) {
 	}
 	r.logged(`"msg":"a limit has moved"`, `"gate":"a"`, `"from":30`, `"why":"overloaded"`)
 	r.limitIs("a", a.Limit)
+	if r.scrape(`forebay_adaptive_moves_total{gate="a",reason="overloaded"}`) == "0" || r.scrape(`forebay_adaptive_moves_total{gate="a",reason="climb"}`) != "0" ||
+		r.scrape(`forebay_adaptive_centre{gate="a"}`) != fmt.Sprint(a.Centre) || r.scrape(`forebay_adaptive_last_move_timestamp_seconds{gate="a"}`) == "" ||
+		r.scrape(`forebay_adaptive_phase{gate="a",phase="above"}`) != "1" || r.scrape(`forebay_adaptive_centre{gate="rest"}`) != "" {
+		t.Errorf("metrics: %s", r.ask("GET", "/metrics", "").body)
+	}
 	if got := r.ask("GET", "/stats/rest", "").body; strings.Contains(got, `"auto"`) {
 		t.Errorf("a gate with a number: %s", got)
 	}

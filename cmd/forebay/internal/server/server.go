@@ -98,6 +98,7 @@ func New(o Options) (*Server, error) {
 	s.metrics.ShowDeadlines(s.badDeadlines.Load)
 	s.metrics.ShowOverrides(s.shownOverrides)
 	s.metrics.ShowVerdicts(s.seen)
+	s.metrics.ShowAutos(s.shownAutos)
 	s.exit, s.exits = context.WithCancel(context.Background())
 	bounds, err := spoolBounds(cfg)
 	var st *state

@@ -38,6 +38,9 @@ func everySeries(t *testing.T) *Metrics {
 		return []Override{{Gate: "reports", Limit: 4, Since: time.Unix(1, 5e8), Until: time.Unix(901, 0)}}
 	})
 	m.ShowDeadlines(func() uint64 { return 1 })
+	m.ShowAutos(func() []Auto {
+		return []Auto{{Gate: "reports", Centre: 34.5, Phase: "above", Moves: map[string]uint64{"climb": 2}, Moved: time.Unix(2, 5e8)}}
+	})
 	m.ShowIntake(func() forebay.IntakeStats { return forebay.IntakeStats{} })
 	m.ShowSpool(func() proxy.SpoolStats { return proxy.SpoolStats{} })
 	g, err := forebay.New(forebay.Config{Name: "reports", MaxInFlight: 1, Track: true, Lanes: []forebay.Lane{{Name: "fast", Rank: 1}}, Observers: []forebay.Observer{m.Gates, l.Observer()}})
