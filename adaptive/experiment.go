@@ -3,16 +3,38 @@ package adaptive
 import "math"
 
 // sample is what was measured in a phase while the gate was full.
-type sample struct{ area, time, ends float64 } // calls × seconds; seconds; calls
+type sample struct {
+	area    float64 // calls × seconds, slots that are left empty included
+	time    float64 // seconds
+	ends    float64 // calls served
+	refused float64 // calls that the backend refused
+}
 
 // pool is several samples of one side.
 type pool = sample
 
-func (s *sample) add(o sample) { s.area += o.area; s.time += o.time; s.ends += o.ends }
-func (s *sample) halve()       { s.area /= 2; s.time /= 2; s.ends /= 2 }
+func (s *sample) add(o sample) {
+	s.area += o.area
+	s.time += o.time
+	s.ends += o.ends
+	s.refused += o.refused
+}
 
-// rate is ln of the calls that end in a second.
-func (s *sample) rate() float64 { return math.Log(s.ends / s.time) }
+func (s *sample) halve() {
+	s.area /= 2
+	s.time /= 2
+	s.ends /= 2
+	s.refused /= 2
+}
+
+// calls are all that have ended.
+func (s *sample) calls() float64 { return s.ends + s.refused }
+
+// rate is ln of the calls that are served in a second, without what was lost by those that
+// were refused.
+func (s *sample) rate() float64 {
+	return math.Log(max(s.ends-lost*s.refused, s.ends/20) / s.time)
+}
 
 // holding is a rest at the centre.
 type holding struct {
@@ -76,8 +98,8 @@ func (p *Probe) jumped() bool {
 	if was.ends == 0 || is.area == 0 || math.Abs(math.Log(is.area/is.time*was.time/was.area)) > 0.5 {
 		return false
 	}
-	change := math.Abs(math.Log(is.area / is.ends * was.ends / was.area))
-	return change > max(math.Log(4), 6*math.Sqrt(max(1, p.spread)*(1/is.ends+1/was.ends)))
+	change := math.Abs(math.Log(is.area / is.calls() * was.calls() / was.area))
+	return change > max(math.Log(4), 6*math.Sqrt(max(1, p.spread)*(1/is.calls()+1/was.calls())))
 }
 
 // enough reports whether the phase has seen enough. A wide experiment needs half of it.
@@ -86,7 +108,7 @@ func (p *Probe) enough() bool {
 	if p.reach() >= 0.99*wide {
 		need /= 2
 	}
-	return p.seen.time >= need && p.seen.ends >= leastEnds
+	return p.seen.time >= need && p.seen.calls() >= leastEnds && p.seen.ends > 0
 }
 
 // keep puts the phase into the pools and begins the other side's.

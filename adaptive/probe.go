@@ -45,7 +45,8 @@ type Probe struct {
 	spread   float64 // of counts, in those of a Poisson process
 	before   [2]pool // of that spread: the last phase of each side
 	hold     holding
-	cutNext  float64 // no cut before
+	cutNext  float64 // no cut for the deadline before
+	refusals refusals
 	reason   Reason
 	told     float64 // the centre of which Moved was told last
 
@@ -78,10 +79,11 @@ const (
 	Settled   Reason = "settle"     // neither way is better
 	TooLate   Reason = "deadline"   // calls would take too much of the deadline
 	Refused   Reason = "overloaded" // the backend itself refuses
+	Unrelated Reason = "unrelated"  // it refuses as much at half the limit: back to where it was
 )
 
 // Reasons are those for which a limit moves.
-var Reasons = []Reason{Climbed, Descended, Settled, TooLate, Refused}
+var Reasons = []Reason{Climbed, Descended, Settled, TooLate, Refused, Unrelated}
 
 const (
 	narrow    = 0.10 // the least width: narrower takes too long to tell from chance
@@ -201,10 +203,11 @@ func (p *Probe) pass(o *forebay.Observation) {
 	}
 	full := p.wasFull(o)
 	p.full.pass(passed, full, p.last.Waiting == 0 && 10*p.last.InFlight < 9*o.Limit)
+	p.refusals.pass(passed, p.took.mean)
 	if !full {
 		p.calm.pass(passed, p.last.InFlight)
 	} else if p.now-p.begun > p.took.mean {
-		p.seen.area += passed * float64(p.last.InFlight)
+		p.seen.area += passed * (float64(p.last.InFlight) + p.refusals.empty)
 		p.seen.time += passed
 	}
 	// Overload may have begun in a phase in which nothing stood at the gate, or have
@@ -233,9 +236,10 @@ func (p *Probe) wasFull(o *forebay.Observation) bool {
 func (p *Probe) finished(o *forebay.Observation) {
 	switch o.Outcome {
 	case forebay.OutcomeOverloaded:
-		p.cut(p.centre*0.9, Refused)
+		p.refused(o)
 		return
 	case forebay.OutcomeDone:
+		p.refusals.served()
 	default:
 		return
 	}
@@ -246,23 +250,22 @@ func (p *Probe) finished(o *forebay.Observation) {
 		p.seen.ends++
 	}
 	p.full.ended(p.memory())
-	if c := p.cap(); p.full.since > 0.3 && p.full.ends >= 30 && c < 0.8*p.centre {
-		p.cut(max(c, 0.7*p.centre), TooLate)
+	if c := p.cap(); p.full.since > 0.3 && p.full.ends >= 30 && c < 0.8*(p.centre-p.refusals.empty) {
+		if p.now >= p.cutNext {
+			p.cut(max(c, 0.7*p.centre), TooLate)
+			p.cutNext = p.now + max(0.1, p.took.mean)
+		}
 		return
 	}
 	p.decide()
 }
 
-// cut lowers the centre at once, at most once in the time that calls take.
+// cut lowers the centre at once.
 func (p *Probe) cut(to float64, why Reason) {
-	if p.now < p.cutNext {
-		return
-	}
 	p.centre, p.reason = max(float64(p.cfg.Min), to), why
 	p.forget()
 	p.heading, p.width = -1, wide // what was known is void, and the way back may be long
 	p.begin(plus)
-	p.cutNext = p.now + max(0.1, p.took.mean)
 }
 
 // memory is the time constant of the throughput, in seconds: 200 ms, or 30 calls.
@@ -308,9 +311,10 @@ func (p *Probe) limit() int {
 	case p.phase == minus:
 		n = low
 	default:
-		n = math.Round(p.centre)
+		n = math.Floor(p.centre)
 	}
-	return int(max(float64(p.cfg.Min), min(n, math.Floor(p.cap()), float64(p.cfg.Max))))
+	n = min(p.refusals.without(n), math.Floor(p.cap()), float64(p.cfg.Max))
+	return int(max(float64(p.cfg.Min), n))
 }
 
 // begin begins a phase. Its length is random: with calls that all take the same time a

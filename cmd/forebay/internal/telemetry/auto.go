@@ -61,7 +61,7 @@ func (m *Metrics) ShowAutos(look func() []Auto) {
 		},
 		phase:  desc("phase", "1 for what is tried now: a limit below the centre, one above it, or none (resting).", "phase"),
 		phases: desc("phases_total", "Phases that have taught something. It stands still while the gate is not full: then nothing is tried."),
-		by:     desc("moves_total", "Moves of the centre, by why: climb, descend, settle, deadline or overloaded.", "reason"),
+		by:     desc("moves_total", "Moves of the centre, by why: climb, descend, settle, deadline, overloaded or unrelated.", "reason"),
 		moved:  desc("last_move_timestamp_seconds", "When the centre has moved last, in seconds since 1970. Only of those that have."),
 	})
 }
