@@ -77,7 +77,8 @@ func noLeaks(t testing.TB) {
 }
 
 // backend is an upstream that counts what runs in it. /hold answers when it is told
-// to, /stream answers half, /events as an event stream, /full refuses, /echo switches to a protocol that repeats lines, and
+// to, /stream answers half, /events as an event stream, /full refuses, /full/hold when it is told
+// to, /echo switches to a protocol that repeats lines, and
 // everything else answers with the headers it got.
 type backend struct {
 	*httptest.Server
@@ -124,10 +125,13 @@ func (b *backend) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "begun\n")
 		_ = http.NewResponseController(w).Flush()
 		b.hold(r.Context())
+	case strings.Contains(r.URL.Path, "/full"):
+		if strings.Contains(r.URL.Path, "/hold") {
+			b.hold(r.Context())
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
 	case strings.Contains(r.URL.Path, "/hold"):
 		b.hold(r.Context())
-	case strings.Contains(r.URL.Path, "/full"):
-		w.WriteHeader(http.StatusServiceUnavailable)
 	default:
 		_ = json.NewEncoder(w).Encode(r.Header)
 	}
