@@ -30,8 +30,8 @@ func (s *sample) halve() {
 // calls are all that have ended.
 func (s *sample) calls() float64 { return s.ends + s.refused }
 
-// rate is ln of the calls that are served in a second, without what was lost by those that
-// were refused.
+// rate is ln of the calls that are served in a second, without what was lost by those
+// that were refused.
 func (s *sample) rate() float64 {
 	return math.Log(max(s.ends-lost*s.refused, s.ends/20) / s.time)
 }

@@ -31,6 +31,7 @@ type upstream struct {
 	seen    int
 }
 
+// call answers a call of its own bubble.
 func (u *upstream) call() forebay.Outcome {
 	u.mu.Lock()
 	refuses := u.refuses != nil && u.refuses(time.Now())
@@ -131,8 +132,8 @@ func exponential(dice *rand.Rand, mean time.Duration) func() time.Duration {
 	return func() time.Duration { return time.Duration(dice.ExpFloat64() * float64(mean)) }
 }
 
-// traffic sends calls at random, so many a second for a while, and waits for them. It
-// returns how many the gate refused.
+// traffic sends calls of its bubble at random, so many a second for a while, and waits for
+// them. It returns how many the gate refused.
 func (u *upstream) traffic(g *forebay.Gate, rate float64, length time.Duration) (refused int) {
 	dice := rand.New(rand.NewPCG(2, 2))
 	var all sync.WaitGroup
