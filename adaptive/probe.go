@@ -311,7 +311,7 @@ func (p *Probe) limit() int {
 	case p.phase == minus:
 		n = low
 	default:
-		n = math.Floor(p.centre)
+		n = math.Round(p.centre)
 	}
 	n = min(p.refusals.without(n), math.Floor(p.cap()), float64(p.cfg.Max))
 	return int(max(float64(p.cfg.Min), n))
