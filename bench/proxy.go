@@ -89,8 +89,7 @@ func turnedAwaySection(e effort) (*section, error) {
 			{what: "CPU of a refusal ÷ nginx's", limit: 2, of: quotient(nameOurs, nameNginx, cpuAnswer)},
 			{what: "p99 of a refusal ÷ nginx's", limit: 2, of: quotient(nameOurs, nameNginx, p99Micros)},
 		},
-		notes: []string{"forebay's refusal says when to come back and why it was refused, under an id that its log has too; the others' are one fixed line.",
-			"The targets for refusals are missed for the server, which is net/http's: there a refusal costs 1.13 times an empty answer (docs/performance.md, On the wire), and an empty answer alone several times nginx's refusal. Only an HTTP/1.1 engine of our own would change that."},
+		notes: []string{"forebay's refusal says when to come back and why it was refused, under an id that its log has too; the others' are one fixed line."},
 		close: release,
 	}, 64, e.proxyRequests, refusedExchange)
 }
@@ -110,7 +109,7 @@ func addedSection(e effort) (*section, error) {
 		targets: []target{
 			{what: "added to the median ÷ HAProxy's", limit: 1.6, of: quotient(nameOurs, nameHAProxy, overDirect)},
 		},
-		notes:    []string{"What is left of the time that forebay adds is mostly net/http's server: a goroutine for each request that watches for the client's leaving, and the wake-ups between sockets and goroutines. The upstream's side has neither any more."},
+		notes:    []string{"What is left of the time that forebay adds is mostly wake-ups, of goroutines by sockets and of threads by goroutines, which Go does by itself."},
 		together: func(i int) (round, error) { return lab.addedRound(i, e.loneRequests), nil },
 	}
 	lab.warm(1, smallExchange)

@@ -19,6 +19,7 @@ type Config struct {
 	Admin          Admin          // where the program is operated
 	Upstream       *url.URL       // http, https, or unix with the socket in Path
 	Transport      string         // what speaks HTTP/1.1 to Upstream: "lean" or "standard"
+	Server         string         // what speaks HTTP/1.1 to clients: "lean" or "standard"
 	DrainTimeout   time.Duration  // for what runs when the program is to stop
 	Timeouts       Timeouts       // of the proxy
 	FrontTimeout   time.Duration  // how long what stands in front waits; 0: not known

@@ -33,7 +33,7 @@ func (c *Config) YAML() string {
 	if c.Upstream.Scheme == "unix" {
 		upstream = "unix:" + c.Upstream.Path
 	}
-	line("upstream: %s\ntransport: %s", quote(upstream), c.Transport)
+	line("upstream: %s\ntransport: %s\nserver: %s", quote(upstream), c.Transport, c.Server)
 	line("drain_timeout: %s", FormatDuration(c.DrainTimeout))
 	line("timeouts: {read_header: %s, idle: %s, write: %s, upstream_response: %s, still_running: %s}",
 		FormatDuration(c.Timeouts.ReadHeader), FormatDuration(c.Timeouts.Idle), FormatDuration(c.Timeouts.Write), FormatDuration(c.Timeouts.UpstreamResponse), FormatDuration(c.Timeouts.StillRunning))

@@ -91,6 +91,7 @@ func defaults() *Config {
 		Listen:       Listen{DefaultListen},
 		Admin:        Admin{Address: DefaultAdmin},
 		Transport:    "lean",
+		Server:       "lean",
 		DrainTimeout: DefaultDrainTimeout,
 		Timeouts:     Timeouts{DefaultReadHeader, DefaultIdle, DefaultWrite, DefaultUpstreamResponse, DefaultStillRunning},
 		Caller:       Caller{"X-Forwarded-For", DefaultIPv6Prefix},

@@ -67,6 +67,8 @@ var programKeys = []Key{
 		"balancing is the work of what stands in front", "", "http://127.0.0.1:8000"},
 	{"transport", "lean or standard: what speaks HTTP/1.1 to an upstream without encryption", "lean",
 		"it takes two thirds of the processor time of the standard one, which is Go's own and does the same. https and HTTP/2 always take the standard one", "", "lean"},
+	{"server", "lean or standard: what answers a client of HTTP/1.1 without TLS that sends a GET or a HEAD without a body", "lean",
+		"it refuses at half of the processor time of the standard one, which is Go's own, answers all else and sends the same bytes. A reload does not change it", "", "lean"},
 	{"drain_timeout", "a duration, 0 to 24h", "30s",
 		"it lets a request that began just before SIGTERM use the whole upstream_response",
 		"Half: slow answers are cut at every restart. Twice: restarts take as long as the slowest request, and a service manager may kill the program first.", "30s"},

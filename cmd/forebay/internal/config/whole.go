@@ -34,6 +34,11 @@ func (d *decoder) whole(root value) {
 				c.Transport = w
 			}
 		}},
+		{"server", func(v value) {
+			if w, ok := d.word(v, "lean", "standard"); ok {
+				c.Server = w
+			}
+		}},
 		{"drain_timeout", func(v value) { d.durationInto(&c.DrainTimeout, v, 0, "30s") }},
 		{"timeouts", d.timeouts},
 		{"front_timeout", func(v value) { d.durationInto(&c.FrontTimeout, v, shortest, "60s") }},

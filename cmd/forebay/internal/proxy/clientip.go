@@ -23,7 +23,7 @@ const forwarded = "Forwarded"
 // The result is not valid when the peer has no address (a unix socket) and nobody
 // trusted names one.
 func ClientIP(r *http.Request, trusted []netip.Prefix, header string) netip.Addr {
-	if c, ok := r.Context().Value(callerKey{}).(*identified); ok {
+	if c, ok := r.Context().Value(callerKey{}).(*caller); ok {
 		return c.client
 	}
 	return findCaller(r, trusted, header).client

@@ -36,6 +36,11 @@
 // There are two transports for HTTP/1.1 in the clear, [TransportLean] and
 // [TransportStandard], with the same rules and the same tests.
 //
+// # Who listens
+//
+// [Server] makes a net/http server, and [LeanServer] answers simple requests before it,
+// by the same handler and with the same bytes.
+//
 // # What the client gets
 //
 // The upstream's answer, unchanged but for hop-by-hop headers: 1xx, trailers, an

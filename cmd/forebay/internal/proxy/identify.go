@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 )
 
 // Identify finds out who sent a request before the gates see it. Its request
@@ -20,13 +19,20 @@ func (h *Handler) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := h.within(r)
 		defer cancel()
-		who := &identified{Context: ctx, caller: h.identify(r)}
-		r = r.WithContext(who)
+		who := h.identify(r)
+		var id []string
+		if c, ok := ctx.(*requestContext); ok {
+			c.caller, c.isKnown, c.id[0] = who, true, who.id
+			c.isSpent = true // what stands behind keeps to that
+			id = c.id[:1:1]
+		} else {
+			r = r.WithContext(&identified{ctx, who})
+			id = []string{who.id}
+		}
 		if who.client != who.peer {
 			r.RemoteAddr = netip.AddrPortFrom(who.client, 0).String()
 		}
 		h.keepCallers(r.Header, who.trusted)
-		id := []string{who.id}
 		r.Header[h.config.RequestIDHeader] = id
 		r.Header[requestIDHeader] = id
 		next.ServeHTTP(w, r)
@@ -62,7 +68,7 @@ type identified struct {
 
 func (i *identified) Value(key any) any {
 	if key == (callerKey{}) {
-		return i
+		return &i.caller
 	}
 	return i.Context.Value(key)
 }
@@ -70,8 +76,8 @@ func (i *identified) Value(key any) any {
 // callerOf returns who sent the request, as Identify has found out if it stands
 // in front.
 func (h *Handler) callerOf(r *http.Request) caller {
-	if known, ok := r.Context().Value(callerKey{}).(*identified); ok {
-		return known.caller
+	if known, ok := r.Context().Value(callerKey{}).(*caller); ok {
+		return *known
 	}
 	return h.identify(r)
 }
@@ -95,7 +101,7 @@ func (h *Handler) identify(r *http.Request) caller {
 // it, if that was not taken for its id and is harmless; else that is empty. It is the
 // client's claim: others may use the same.
 func IDs(r *http.Request) (id, asked string) {
-	if known, ok := r.Context().Value(callerKey{}).(*identified); ok {
+	if known, ok := r.Context().Value(callerKey{}).(*caller); ok {
 		return known.id, known.asked
 	}
 	return "", ""
@@ -118,11 +124,22 @@ const maxID = 128
 // harmlessID reports whether id can stand in a header, a log line and JSON as it
 // is. It is the library's rule: an id that only one of the two takes would be two.
 func harmlessID(id string) bool {
-	return len(id) > 0 && len(id) <= maxID && strings.IndexFunc(id, func(c rune) bool {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+	if len(id) == 0 || len(id) > maxID {
+		return false
+	}
+	for i := range len(id) {
+		if !harmlessBytes[id[i]] {
 			return false
 		}
-		return !strings.ContainsRune("-_.:/+=@", c)
-	}) < 0
+	}
+	return true
 }
+
+// harmlessBytes is a table because every request is looked at.
+var harmlessBytes = func() (harmless [256]bool) {
+	const members = "-_.:/+=@abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	for i := range len(members) {
+		harmless[members[i]] = true
+	}
+	return harmless
+}()

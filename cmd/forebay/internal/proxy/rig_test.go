@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// TestMain runs every test with each transport; those that are short, those of one fuzz
+// TestMain runs every test with each transport, the lean one behind the lean server; those that are short, those of one fuzz
 // target and benchmarks with the lean one alone. It fails when anything was written to the
 // standard logger. It opens a socket, so that the descriptors with which the runtime waits
 // for sockets count from the beginning.
@@ -160,10 +160,19 @@ func inFront(t testing.TB, upstream string, change func(*Config), wrap ...func(h
 	return g
 }
 
-// serve runs a server on a loopback socket until the test ends.
+// serve runs a server on a loopback socket until the test ends, a lean one where the
+// transport is.
 func serve(t testing.TB, s *http.Server) string {
 	t.Helper()
 	l := listen(t)
+	if transport != TransportStandard {
+		l = NewLeanServer(s).Listener(l)
+	}
+	return serveOn(t, s, l)
+}
+
+func serveOn(t testing.TB, s *http.Server, l net.Listener) string {
+	t.Helper()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

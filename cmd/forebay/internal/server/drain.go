@@ -70,7 +70,7 @@ func (s *Server) leave(run *servers, cut context.CancelFunc) (code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s.drainForExit(ctx)
-	err := run.data.Shutdown(ctx)
+	err := run.lean.Shutdown(ctx)
 	if err == nil { // connections that were taken over, of routes that pass no gate, net/http does not know
 		err = s.running.none(ctx)
 	}

@@ -63,6 +63,7 @@ func easeCollector() {
 // servers are those that answer.
 type servers struct {
 	data, control *http.Server
+	lean          *proxy.LeanServer // of data
 	done          sync.WaitGroup
 }
 
@@ -85,10 +86,15 @@ func (s *Server) serve(requests context.Context, data, control net.Listener) *se
 	}
 	run.data.RegisterOnShutdown(waiting.close)
 	run.data.BaseContext = func(net.Listener) context.Context { return requests }
+	run.lean = proxy.NewLeanServer(run.data)
+	var clients net.Listener = proxied{s.conns.listener(data), s}
+	if run.data.TLSConfig == nil && s.Config().Server == "lean" {
+		clients = run.lean.Listener(clients)
+	}
 	for _, x := range []struct {
 		srv *http.Server
 		l   net.Listener
-	}{{run.data, proxied{s.conns.listener(data), s}}, {run.control, s.admins.listener(control)}} {
+	}{{run.data, clients}, {run.control, s.admins.listener(control)}} {
 		run.done.Go(func() {
 			if err := serveOn(x.srv, x.l); !errors.Is(err, http.ErrServerClosed) {
 				s.logger().Error("a listener has failed", "address", x.l.Addr().String(), "error", err.Error())

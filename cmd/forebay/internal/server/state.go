@@ -302,6 +302,7 @@ func checkFixed(old, now *config.Config) error {
 	}
 	fixed("listen", old.Listen.Address, now.Listen.Address)
 	fixed("tls", inTheClear(old), inTheClear(now))
+	fixed("server", old.Server, now.Server)
 	fixed("admin", old.Admin.Address, now.Admin.Address)
 	fixed("timeouts.read_header", old.Timeouts.ReadHeader.String(), now.Timeouts.ReadHeader.String())
 	fixed("timeouts.idle", old.Timeouts.Idle.String(), now.Timeouts.Idle.String())
