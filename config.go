@@ -231,7 +231,7 @@ func (s *settings) machine(panics *atomic.Uint64) admit.Config {
 		c.MaxCallers = defaultMaxCallers
 	}
 	if s.Limiter != nil {
-		c.Limiter = limiterPort{s.Limiter, panics}
+		c.Limiter = limiterPort{s.Limiter, panics, new(Observation)}
 	}
 	return c
 }

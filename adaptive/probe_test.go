@@ -573,3 +573,48 @@ func TestBurstsAreNoCalm(t *testing.T) {
 		t.Errorf("%.3f of what could be", sum/seeds)
 	}
 }
+
+// BenchmarkGate: a call through a gate that is not full, without a limiter, with leases
+// tracked, and with a probe.
+func BenchmarkGate(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		config forebay.Config
+	}{
+		{"fixed", forebay.Config{MaxInFlight: 20}}, {"tracked", forebay.Config{MaxInFlight: 20, Track: true}},
+		{"probe", forebay.Config{MaxInFlight: 20, Limiter: newProbe(b, ProbeConfig{})}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			g, err := forebay.New(c.config)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				l, err := g.Acquire(b.Context(), forebay.Call{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				l.Release()
+			}
+		})
+	}
+}
+
+// TestAGateWithAProbeAllocatesNothing, of a call that runs at once.
+func TestAGateWithAProbeAllocatesNothing(t *testing.T) {
+	g, err := forebay.New(forebay.Config{MaxInFlight: 20, Limiter: newProbe(t, ProbeConfig{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(1000, func() {
+		l, err := g.Acquire(ctx, forebay.Call{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Release()
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -60,7 +60,8 @@ type End struct {
 func (m *Machine) observe(now time.Time, o *Observation) {
 	o.Now = now
 	o.InFlight, o.Waiting, o.Limit, o.Offered = m.inFlight, m.line.len, m.limit, m.offered
-	m.want = max(1, m.cfg.Limiter.Observe(o))
+	m.told = *o // what a limiter is handed is on the heap, so it is one that is there
+	m.want = max(1, m.cfg.Limiter.Observe(&m.told))
 	if m.journal != nil {
 		m.journal.wants = append(m.journal.wants, m.want)
 	}

@@ -51,6 +51,7 @@ type Machine struct {
 	cfg      Config
 	limit    int // in force; 0: closed
 	want     int // what the limiter wants to be in force; see follow
+	told     Observation
 	slots    int // that may be used now, whatever the limit; 0: none yet, so everybody waits
 	inFlight int // units
 	peak     int // the most of them since somebody asked
