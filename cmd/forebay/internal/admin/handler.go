@@ -24,7 +24,7 @@ type Options struct {
 func Handler(p Program, metrics http.Handler, opts Options) http.Handler {
 	a := &admin{
 		program: p, health: NewHealth(p), anonymise: opts.Anonymise,
-		door: newDoor(opts),
+		door: newDoor(opts), feed: newFeed(),
 	}
 	if a.anonymise == nil {
 		a.anonymise = func(string) string { return "" }
@@ -39,6 +39,7 @@ type admin struct {
 	health    *Health
 	anonymise func(string) string
 	door      *door
+	feed      *feed
 	endpoints []endpoint
 }
 
@@ -67,6 +68,7 @@ func (a *admin) table(metrics http.Handler) []endpoint {
 		{path: "/holders", about: "who holds slots, and for how long", methods: get(a.serveHolders)},
 		{path: "/holders/{gate}", about: "who holds the slots of one gate", methods: get(a.serveGateHolders)},
 		{path: "/history/{gate}", about: "what one gate did in the last hour", methods: get(a.serveHistory)},
+		{path: eventsPath, about: "the same as /stats each second, as server-sent events", methods: get(a.serveEvents)},
 		{path: "/rejections", about: "the last refusals, each explained", methods: get(a.serveRejections)},
 		{path: "/explain/{id}", about: "what became of one call, and why", methods: get(a.serveExplain)},
 		{path: "/gates", about: "limits configured and in force", methods: get(a.serveGates)},

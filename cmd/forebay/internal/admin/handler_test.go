@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -151,8 +153,26 @@ func TestPageHasLinksThatWork(t *testing.T) {
 			t.Errorf("%s: %d %s", path, got.Code, got.Body)
 		}
 	}
-	if strings.Contains(w.Body.String(), "<script") {
-		t.Error("the page has a script")
+}
+
+// TestPageRunsOurScriptOnly: a browser takes the one that is in the page, by its hash, and
+// no other; what comes from clients cannot become one.
+func TestPageRunsOurScriptOnly(t *testing.T) {
+	p := program(t, "reports")
+	p.book.Observe(forebay.Event{Gate: "reports", Route: "<script>evil()</script>", RequestID: "x", Decision: forebay.RejectedBusy})
+	w := ask(Handler(p, metricsHandler(), local), "GET /", "")
+	parts := strings.Split(w.Body.String(), "<script>")
+	if len(parts) != 2 {
+		t.Fatalf("%d scripts, want 1:\n%s", len(parts)-1, w.Body)
+	}
+	script, _, _ := strings.Cut(parts[1], "</script>")
+	hash := sha256.Sum256([]byte(script))
+	want := "script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "';"
+	if got := w.Header().Get("Content-Security-Policy"); !strings.Contains(got, want) || strings.Contains(got, "unsafe-eval") {
+		t.Errorf("the policy is %q, want %q in it", got, want)
+	}
+	if !strings.Contains(w.Body.String(), "&lt;script&gt;evil()") {
+		t.Error("the last refusal is not on the page")
 	}
 }
 

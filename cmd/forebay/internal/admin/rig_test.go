@@ -88,7 +88,14 @@ func (p *fakeProgram) Seen() *verdict.Recorder {
 	return p.seen
 }
 
-func (p *fakeProgram) Stories() *story.Book { return p.book }
+func (p *fakeProgram) Stories() *story.Book {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.book == nil {
+		p.book = story.NewBook()
+	}
+	return p.book
+}
 
 func (p *fakeProgram) Drain()  { p.setDraining(true) }
 func (p *fakeProgram) Resume() { p.setDraining(false) }

@@ -77,13 +77,17 @@ type programStats struct {
 }
 
 func (a *admin) serveStats(w http.ResponseWriter, r *http.Request, _ string) {
+	answer(w, r, http.StatusOK, a.programStats())
+}
+
+func (a *admin) programStats() programStats {
 	all := programStats{
 		Program: a.program.Info(), Draining: a.program.Draining(),
 		Gates: []gateStats{}, Intake: a.program.Intake(), Spool: a.program.Spool(), Overrides: append([]Override{}, a.program.Overrides()...),
 		Verdicts: a.program.Seen().Verdicts(),
 	}
 	all.Gates = append(all.Gates, a.everyGateStats()...)
-	answer(w, r, http.StatusOK, all)
+	return all
 }
 
 func (a *admin) serveGateStats(w http.ResponseWriter, r *http.Request, gate string) {

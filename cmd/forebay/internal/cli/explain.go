@@ -92,7 +92,7 @@ func printHolders(line func(name, format string, args ...any), h *story.Holders)
 	if h == nil {
 		return
 	}
-	line("held by", "%d calls, %v before", h.Calls, millis(h.BeforeMS))
+	line("held by", "%s, %v before", callsOf(h.Calls), millis(h.BeforeMS))
 	for _, r := range h.Routes {
 		line("", "%d of %s, the oldest for %v", r.Calls, orNone(r.Route), (time.Duration(r.OldestMS) * time.Millisecond).Round(time.Millisecond))
 	}
@@ -123,4 +123,11 @@ func retryOf(st *story.Story) string {
 		return "; no Retry-After: " + st.RetryWhy
 	}
 	return fmt.Sprintf(", Retry-After %d s: %s", st.RetryAfter, st.RetryWhy)
+}
+
+func callsOf(n int) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", n)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -169,6 +170,26 @@ func TestRetriesOfManyClients(t *testing.T) {
 	for n := range 10 * toldPlaces {
 		if n >= toldPlaces && rt.isEarly(client(n)) {
 			t.Fatalf("client %d is early, and was told nothing", n)
+		}
+	}
+}
+
+// TestEventsOutliveTheTimeForARequest: a stream has no end that a request has.
+func TestEventsOutliveTheTimeForARequest(t *testing.T) {
+	r := start(t, "timeouts: {read_header: 100ms}\n"+fmt.Sprintf(twoGates, 2))
+	res, err := r.client.Get(r.admin + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	for events := 0; events < 2; { // a second apart
+		if !lines.Scan() {
+			t.Fatalf("the stream ends after %d events: %v", events, lines.Err())
+		}
+		if strings.HasPrefix(lines.Text(), "data: {") {
+			events++
 		}
 	}
 }

@@ -77,3 +77,18 @@ func (s *shelf) all() iter.Seq[*page] {
 		}
 	}
 }
+
+// latest returns the latest stories of each gate, n of each at most, in no order: whoever
+// looks every second must not hold up the calls.
+func (s *shelf) latest(n int) (found []page) {
+	for _, own := range s.byGate {
+		left := n
+		for i := len(own) - 1; i >= 0 && left > 0; i-- {
+			c := own[i]
+			from := max(0, c.n-left)
+			found = append(found, c.pages[from:c.n]...)
+			left -= c.n - from
+		}
+	}
+	return found
+}

@@ -75,8 +75,8 @@ func (b *Book) Kept() Kept {
 }
 
 func (s *shelf) len() (n int) {
-	for range s.all() {
-		n++
+	for _, own := range s.byGate {
+		n += pages*(len(own)-1) + own[len(own)-1].n
 	}
 	return n
 }
@@ -101,10 +101,7 @@ func (b *Book) Find(id string) []Story {
 // Refusals returns the latest refusals, the latest first, of all gates.
 func (b *Book) Refusals(n int) []Story {
 	b.mu.Lock()
-	var found []page
-	for p := range b.refused.all() {
-		found = append(found, *p)
-	}
+	found := b.refused.latest(n)
 	b.mu.Unlock()
 	latestFirst(found)
 	return b.told(found[:min(n, len(found))])

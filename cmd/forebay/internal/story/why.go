@@ -116,12 +116,11 @@ func (p *page) whyRetry() string {
 		return "it is set to just that"
 	}
 	least, most := p.bounds()
-	line := fmt.Sprintf("at least %d s, since it is not known how fast slots come free", least)
+	told := fmt.Sprintf("how long the line would take at the pace at which slots came free while the gate was full, and a random part, so that those who are refused together do not come back together; %d s at least, %d s at most", least, most)
 	if p.rate > 0 {
-		ahead := float64(p.waiting) / float64(p.rate)
-		line = fmt.Sprintf("%s in line, and %s calls a second ended, which makes %s s, and it is %d s at least", were(p.waiting), figure(float64(p.rate)), figure(ahead), least)
+		told += fmt.Sprintf(". %s in line, and %s calls a second ended lately", were(p.waiting), figure(float64(p.rate)))
 	}
-	return fmt.Sprintf("%s; the rest is chance, so that those who are refused together do not come back together; never above %d s", line, most)
+	return told
 }
 
 func (p *page) bounds() (least, most int) {

@@ -43,14 +43,14 @@ func TestWhyRetry(t *testing.T) {
 	bounded := &rules{retry: forebay.RetryAfter{Min: 5 * time.Second, Max: 9 * time.Second}}
 	for want, p := range map[string]page{
 		"": {decision: forebay.Accepted, status: 200},
-		"none is sent: trying again does not help": {decision: forebay.RejectedTooLarge, status: 413},
-		"the answer is not known yet":              {decision: forebay.RejectedBusy},
-		"none was sent":                            {decision: forebay.RejectedBusy, status: 503},
-		"as the gate's rules were":                 {decision: forebay.RejectedBusy, status: 503, retry: 1},
-		"it is set to just that":                   {decision: forebay.RejectedBusy, status: 503, retry: 1, rules: fixed},
-		"at least 1 s, since it is not known how fast slots come free; the rest is chance":        {decision: forebay.RejectedBusy, status: 503, retry: 1, rules: computed},
-		"8 calls were in line, and 2.5 calls a second ended, which makes 3.2 s, and it is 5 s at": {decision: forebay.RejectedBusy, status: 503, retry: 7, rules: bounded, waiting: 8, rate: 2.5},
-		"never above 9 s": {decision: forebay.RejectedBusy, status: 503, retry: 7, rules: bounded},
+		"none is sent: trying again does not help":              {decision: forebay.RejectedTooLarge, status: 413},
+		"the answer is not known yet":                           {decision: forebay.RejectedBusy},
+		"none was sent":                                         {decision: forebay.RejectedBusy, status: 503},
+		"as the gate's rules were":                              {decision: forebay.RejectedBusy, status: 503, retry: 1},
+		"it is set to just that":                                {decision: forebay.RejectedBusy, status: 503, retry: 1, rules: fixed},
+		"do not come back together; 1 s at least, 30 s at most": {decision: forebay.RejectedBusy, status: 503, retry: 1, rules: computed},
+		"5 s at least, 9 s at most. 8 calls were in line, and 2.5 calls a second ended lately": {decision: forebay.RejectedBusy, status: 503, retry: 7, rules: bounded, waiting: 8, rate: 2.5},
+		"5 s at least, 9 s at most": {decision: forebay.RejectedBusy, status: 503, retry: 7, rules: bounded},
 	} {
 		got := p.whyRetry()
 		if !strings.Contains(got, want) || want == "" && got != "" {
