@@ -11,7 +11,8 @@ import (
 // full reports whether a call of its cost did not fit, at the moment of the decision.
 func (p *page) full() bool { return p.inFlight+p.cost > p.limit }
 
-// lineBound is how many may wait; 0: nobody.
+// lineBound is how many may wait; 0: nobody. Where no number is given there is none that
+// would have been in the way.
 func (p *page) lineBound() int32 {
 	switch {
 	case p.rules == nil || p.rules.maxWait == 0:
@@ -19,7 +20,7 @@ func (p *page) lineBound() int32 {
 	case p.rules.maxWaiting > 0:
 		return int32(p.rules.maxWaiting)
 	}
-	return 2 * p.limit
+	return math.MaxInt32
 }
 
 // wouldBe is the place in line that a call would have had that was refused on arrival.

@@ -16,6 +16,7 @@ func TestWhy(t *testing.T) {
 		"all 4 slots were taken and the line was full: 8 of 8 waited": {decision: forebay.RejectedBusy, rules: r, limit: 4, inFlight: 4, cost: 1, waiting: 8},
 		"all 4 slots were taken, and the gate lets nobody wait":       {decision: forebay.RejectedBusy, rules: atOnce, limit: 4, inFlight: 4, cost: 1},
 		"3 calls were in line before it: at the pace at which slots came free it had a chance below 5 % to get one within 100ms, or the line had stood for so long that it is kept short": {decision: forebay.RejectedBusy, rules: short, limit: 4, inFlight: 4, cost: 1, waiting: 3},
+		"9 calls were in line before it: at the pace":                    {decision: forebay.RejectedBusy, rules: short, limit: 4, inFlight: 4, cost: 1, waiting: 9},
 		"it takes 3 units, and of 4 only 2 were free, and the gate lets": {decision: forebay.RejectedBusy, rules: atOnce, limit: 4, inFlight: 2, cost: 3},
 		"the gate is closed: its limit is 0":                             {decision: forebay.RejectedBusy, rules: r, cost: 1},
 		"others were in line before it, or its slot was not yet lent":    {decision: forebay.RejectedBusy, rules: r, limit: 4, inFlight: 3, cost: 1, waiting: 1},
