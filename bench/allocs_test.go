@@ -26,6 +26,7 @@ func TestForebayAllocatesNothing(t *testing.T) {
 		{"acquire and release with a context that can end", acquirePairs(ctx, bare)},
 		{"try and release", tryPairs(bare)},
 		{"acquire and release, tracked", acquirePairs(context.Background(), tracked)},
+		{"acquire and release, a limit that finds itself", acquirePairs(context.Background(), probed())},
 		{"acquire and release, lanes and fairness", callsInLanes()},
 		{"refusal by a full gate", refusals(full)},
 		{"refusal to try", tryRefusals(full)},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/forebay"
+	"example.com/forebay/adaptive"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/go-kratos/aegis/ratelimit/bbr"
 	"golang.org/x/sync/semaphore"
@@ -22,6 +23,7 @@ const (
 	ourTry      = "forebay TryAcquire"
 	ourTrack    = "forebay Acquire, Track"
 	ourLanes    = "forebay Acquire, Track, lanes, fairness"
+	ourProbe    = "forebay Acquire, adaptive.Probe"
 	ourCtx      = "forebay Acquire, context with cancel"
 	twoReads    = "2 x time.Now"
 	xSync       = "x/sync Acquire"
@@ -57,6 +59,7 @@ func pairSection(e effort) (*section, error) {
 			measured(ourTry, ours, "", tryPairs(bare)),
 			measured(ourTrack, ours, "", acquirePairs(context.Background(), tracked)),
 			measured(ourLanes, ours, "", callsInLanes()),
+			measured(ourProbe, ours, "", acquirePairs(context.Background(), probed())),
 			measured(twoReads, yardstick, "", clockPairs),
 			measured(xSync, rival, ourAcquire, semaphorePairs(context.Background())),
 			measured(xSyncCtx, rival, ourCtx, semaphorePairs(ctx)),
@@ -88,8 +91,10 @@ func pairTargets() []target {
 		noAllocation(ourAcquire, allocs),
 		noAllocation(ourTry, allocs),
 		{what: "forebay Acquire with lanes and fairness ÷ forebay Acquire with Track", limit: 2, of: quotient(ourLanes, ourTrack, seqNS)},
+		{what: "forebay Acquire with adaptive.Probe ÷ forebay Acquire with Track", limit: 1.5, aim: true, of: quotient(ourProbe, ourTrack, seqNS)},
 		noAllocation(ourTrack, allocs),
 		noAllocation(ourLanes, allocs),
+		noAllocation(ourProbe, allocs),
 	}
 }
 
@@ -113,6 +118,15 @@ func acquirePairs(ctx context.Context, g *forebay.Gate) loop {
 			lease.Release()
 		}
 	}
+}
+
+// probed is a gate whose limit finds itself.
+func probed() *forebay.Gate {
+	p, err := adaptive.NewProbe(adaptive.ProbeConfig{Max: pairLimit})
+	if err != nil {
+		panic(err)
+	}
+	return newGate(forebay.Config{MaxInFlight: pairLimit, Limiter: p})
 }
 
 // callsInLanes is acquirePairs through a gate with three lanes and fair callers, by one
