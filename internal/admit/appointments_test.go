@@ -52,17 +52,26 @@ func TestAppointmentsOfACrowd(t *testing.T) {
 // Those refused one after the other fill each second up to nine tenths of what leaves.
 func TestAppointmentsOverTime(t *testing.T) {
 	m, now := carries(t)
-	comes := map[int64]int{} // by twentieths of a second
-	for i := range 400 {
+	comes, slots := map[int64]int{}, map[int64]int{} // by seconds, and by their twentieths
+	for i := range 1600 {
 		at := now.Add(time.Duration(i) * 2500 * time.Microsecond)
-		comes[slotOf(at)/slotsPerSecond+int64(m.Appoint(at, nil, 1, 30, never))]++
+		n := int64(m.Appoint(at, nil, 1, 30, never))
+		comes[slotOf(at)/slotsPerSecond+n]++
+		if i >= 400 { // they are known to come evenly
+			slots[slotOf(at)+n*slotsPerSecond]++
+		}
+	}
+	for _, n := range slots {
+		if n > 8 {
+			t.Errorf("%d of 90 come in one twentieth of a second", n)
+		}
 	}
 	most, sum := 0, 0
 	for _, n := range comes {
 		most, sum = max(most, n), sum+n
 	}
 	mu, _ := m.rate.perSecond()
-	if part := bookPart * mu; float64(most) < part-5 || float64(most) > part+1 || sum != 400 {
+	if part := bookPart * mu; float64(most) < part-5 || float64(most) > part+1 || sum != 1600 {
 		t.Errorf("at most %d of %d in one second, %.0f is what may be", most, sum, part)
 	}
 }
@@ -115,6 +124,28 @@ func TestAppointmentsByLane(t *testing.T) {
 	}
 	if n := m.Appoint(now, nil, 1, 30, never); n != 2 {
 		t.Errorf("low after %d s, the first is promised", n)
+	}
+}
+
+// Who comes first in a lane below takes nothing of what the lanes above may promise.
+func TestAppointmentsKnowNoLowerNewcomers(t *testing.T) {
+	m, now := carries(t, LaneConfig{Name: "high", Rank: 1})
+	high := m.Lane("high")
+	for range 3600 { // 100 a second, for 36 s
+		now = now.Add(10 * ms)
+		m.rest.comes(now, 1)
+	}
+	told := map[*Lane]int{}
+	for range 200 { // in one second
+		now = now.Add(5 * ms)
+		for _, l := range []*Lane{high, nil} {
+			if m.Appoint(now, l, 1, 30, never) == 1 {
+				told[l]++
+			}
+		}
+	}
+	if told[high] < 80 || told[nil] > 25 {
+		t.Errorf("%d of the high lane are told the next second, and %d of the low one", told[high], told[nil])
 	}
 }
 
