@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -37,6 +38,26 @@ func TestQU20CallersDeadlineBoundsItsWait(t *testing.T) {
 		t.Errorf("%s deadlines were ignored, want 5", got)
 	}
 	if st := r.gateIs("a", 0, 0).Stats(); st.RejectedDeadline != 2 || st.Accepted != 6 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestRJ15DeadlinePassesInTheAnswer: an answer that has begun breaks off visibly, and is no
+// refusal.
+func TestRJ15DeadlinePassesInTheAnswer(t *testing.T) {
+	r := start(t, "deadline: {header: x-request-timeout}\n"+noLanes)
+	for ms := 30; ; ms *= 2 { // longer, where the machine was so slow that no answer had begun
+		got := r.get("/stream", "X-Request-Timeout", fmt.Sprintf("%dms", ms))
+		if got.status == http.StatusServiceUnavailable || got.status == http.StatusGatewayTimeout {
+			continue
+		}
+		if got.status != 0 || got.header == nil || !strings.Contains(got.body, "EOF") {
+			t.Errorf("the answer ended as %+v, want it broken off", got)
+		}
+		break
+	}
+	eventually(t, "the upstream is rid of it", func() bool { return r.backend.running.Load() == 0 })
+	if st := r.gateIs("a", 0, 0).Stats(); st.Accepted == 0 || st.Accepted+st.Rejected() != st.Decisions() {
 		t.Errorf("%+v", st)
 	}
 }
