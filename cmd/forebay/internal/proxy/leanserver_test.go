@@ -180,13 +180,13 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	if err := g.Shutdown(canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("Shutdown: %v while a request is answered", err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- g.Shutdown(context.Background()) }()
 	for name, r := range map[string]*bufio.Reader{"fresh": fresh, "idle": quiet} {
-		if got, err := io.ReadAll(r); len(got) > 0 || err != nil {
+		if got, err := io.ReadAll(r); len(got) > 0 || err != nil { // net/http would leave them for some seconds
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
+	done := make(chan error, 1)
+	go func() { done <- g.Shutdown(context.Background()) }()
 	select {
 	case err := <-done:
 		t.Errorf("Shutdown: %v while a request is answered", err)
@@ -298,6 +298,7 @@ type inPieces struct {
 	net.Conn
 	script []any // a string comes; an error does; a func is called before the next
 	until  []time.Time
+	writes []time.Time // the deadlines for them
 	said   strings.Builder
 }
 
@@ -319,8 +320,12 @@ func (p *inPieces) Read(b []byte) (int, error) {
 
 func (p *inPieces) Write(b []byte) (int, error)       { return p.said.Write(b) }
 func (p *inPieces) SetReadDeadline(t time.Time) error { p.until = append(p.until, t); return nil }
-func (p *inPieces) RemoteAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 7} }
-func (p *inPieces) LocalAddr() net.Addr               { return &net.TCPAddr{} }
+func (p *inPieces) SetWriteDeadline(t time.Time) error {
+	p.writes = append(p.writes, t)
+	return nil
+}
+func (p *inPieces) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 7} }
+func (p *inPieces) LocalAddr() net.Addr  { return &net.TCPAddr{} }
 
 // play has a server with a handler read what the script says, and returns the connection
 // as it is at the end. Nobody watches for the client, who would read what comes as well.
@@ -365,6 +370,27 @@ func TestHeadersHaveTheirTimeOnce(t *testing.T) {
 	if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
 		t.Errorf("and then %d, %v", n, err)
 	}
+}
+
+// TestDeadlinesEndWithTheirRequest: those that a handler has set are not the next one's.
+func TestDeadlinesEndWithTheirRequest(t *testing.T) {
+	p := &inPieces{script: []any{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET /set HTTP/1.1\r\nHost: a\r\n\r\n"}}
+	p.script = append(p.script, func() {
+		if n := len(p.writes); n != 2 || !p.writes[1].IsZero() {
+			t.Errorf("deadlines for writing: %v", p.writes)
+		}
+		if n := len(p.until); n != 3 || time.Until(p.until[2]) < 0 {
+			t.Errorf("deadlines for reading: %v", p.until)
+		}
+	})
+	p.play(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/set" {
+			c := http.NewResponseController(w)
+			if err := errors.Join(c.SetReadDeadline(longAgo), c.SetWriteDeadline(farAway)); err != nil {
+				t.Error(err)
+			}
+		}
+	}, Timeouts{})
 }
 
 // TestRefusedRequestCostsLittle: it is made of what the one before was made of, but for
