@@ -164,7 +164,7 @@ func (w *world) arrive(p *peer, r *Request) {
 		w.after(int(w.frozen-w.now), func() { w.arrive(p, r) })
 		return
 	}
-	if r.Epoch == 0 && p != nil && p.out != r && p.epoch != 0 && w.l.epoch == 0 {
+	if r.Epoch == 0 && p != nil && p.out != r && p.epoch != 0 && w.l.epoch != p.epoch {
 		return // decision 0011: a first request that comes late stands for who has not spoken
 	}
 	w.f.uptime = time.Duration(w.now-w.started) * time.Millisecond
