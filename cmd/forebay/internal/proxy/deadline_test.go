@@ -38,7 +38,7 @@ func TestDeadlinesThatCanBeRead(t *testing.T) {
 		{plain("2.5"), 2500 * time.Millisecond}, {plain("30"), 30 * time.Second}, {plain("1500ms"), 1500 * time.Millisecond},
 		{plain("0.5s"), 500 * time.Millisecond}, {plain("2m"), 2 * time.Minute}, {plain("1h"), time.Hour}, {plain("007"), 7 * time.Second},
 		{plain("86400"), none}, {plain("999999999999h"), none}, {plain("999999999999"), none}, {plain("86399"), 86399 * time.Second},
-		{plain("10", "3"), 3 * time.Second},
+		{plain("10", "3"), 3 * time.Second}, {plain("3", "10"), 3 * time.Second}, {call("100m", "5S"), 100 * time.Millisecond},
 		{plain("0"), bad}, {plain("0.0s"), bad}, {plain("-1"), bad}, {plain("+1"), bad}, {plain(""), bad}, {plain("1e9"), bad}, {plain("NaN"), bad},
 		{plain("Inf"), bad}, {plain("0x10"), bad}, {plain("1m30s"), bad}, {plain("1 s"), bad}, {plain("5d"), bad}, {plain("9999999999999"), bad},
 		{plain("1,2"), bad}, {plain(strings.Repeat("9", 1<<16)), bad}, {plain("1.0000000000"), bad},
