@@ -34,19 +34,25 @@ func (r *rig) refuses() *admin.Auto {
 	r.Helper()
 	was := r.auto()
 	eventually(r, "the limit falls", func() bool {
-		served, refused := r.call(1, "/hold"), r.call(15, "/full/hold")
-		eventually(r, "all have come", func() bool {
-			g, err := r.gate("a")
-			st := g.Stats()
-			return err == nil && st.Calls+st.Waiting == 16
-		})
-		r.letGo(16)
-		served.want(1, http.StatusOK)
-		refused.want(15, http.StatusServiceUnavailable)
-		r.gateIs("a", 0, 0)
+		r.wave()
 		return r.auto().Centre < was.Centre
 	})
 	return r.auto()
+}
+
+// wave has the upstream refuse fifteen calls at once, and serve one.
+func (r *rig) wave() {
+	r.Helper()
+	served, refused := r.call(1, "/hold"), r.call(15, "/full/hold")
+	eventually(r, "all have come", func() bool {
+		g, err := r.gate("a")
+		st := g.Stats()
+		return err == nil && st.Calls+st.Waiting == 16
+	})
+	r.letGo(16)
+	served.want(1, http.StatusOK)
+	refused.want(15, http.StatusServiceUnavailable)
+	r.gateIs("a", 0, 0)
 }
 
 // TestAuto: a limit that finds itself is in force, learns from the upstream's refusals,
@@ -159,7 +165,9 @@ func TestAutoAndOverride(t *testing.T) {
 	full()
 	r.limitIs("a", 0)
 	put(`{"max_in_flight":500}`)
-	full()
+	for range 5 {
+		r.wave()
+	}
 	r.limitIs("a", 500)
 	r.reload(fmt.Sprintf(autoGate, "auto", 1))
 	goesOn("without an end, and reloaded")
