@@ -48,7 +48,6 @@ func (c *clientConn) Read(p []byte) (int, error) {
 			return 0, io.EOF // to anything else net/http has an answer
 		}
 		c.isTheirs = true
-		c.server.forget(c)
 	}
 	if c.from < c.to {
 		n := copy(p, c.buf[c.from:c.to])
@@ -68,6 +67,7 @@ func (c *clientConn) serve() error {
 	c.buf, c.remote = make([]byte, headSize), c.RemoteAddr().String()
 	c.requests = context.WithValue(c.context, http.LocalAddrContextKey, c.LocalAddr())
 	defer context.AfterFunc(c.requests, c.leave)()
+	defer c.server.forget(c)
 	var next *incoming
 	for {
 		if next == nil {

@@ -267,6 +267,31 @@ func TestEverythingEnds(t *testing.T) {
 	}
 }
 
+// TestConnectionsAreForgotten: however one ends, nothing of it is kept.
+func TestConnectionsAreForgotten(t *testing.T) {
+	g := leanBehind(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/panic" {
+			panic(http.ErrAbortHandler)
+		}
+	}, nil)
+	for name, text := range map[string]string{
+		"after its last answer": lastRequest, "by a panic": "GET /panic HTTP/1.1\r\nHost: a\r\n\r\n",
+		"by net/http": "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"by its client": "", "in the middle of a request": "GET / HT",
+	} {
+		c, answers := g.dial(t)
+		g.only(t)
+		_, _ = io.WriteString(c, text)
+		_ = c.(*net.TCPConn).CloseWrite()
+		_, _ = io.ReadAll(answers)
+		eventually(t, "none is kept that ended "+name, func() bool {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return len(g.conns) == 0
+		})
+	}
+}
+
 // TestHooksAreTold: of every request, as net/http does it.
 func TestHooksAreTold(t *testing.T) {
 	states := make(chan http.ConnState, 100)
