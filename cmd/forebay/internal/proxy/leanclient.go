@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -73,10 +74,13 @@ func (c *clientConn) serve() error {
 		if next == nil {
 			next = newIncoming(c.requests)
 		}
-		length, what := readSimple(c.buf[c.from:c.to], next)
+		came := c.buf[c.from:c.to]
+		length, what := readSimple(came, next)
 		switch {
 		case what == isSimple:
-			c.from += length
+			if c.from += length; c.from == c.to {
+				c.from, c.to = 0, 0 // there is room for the byte that is watched for
+			}
 			goesOn := c.answer(next)
 			if next.context.spend() {
 				next.again()
@@ -86,7 +90,9 @@ func (c *clientConn) serve() error {
 			if !goesOn {
 				return errAnswered
 			}
-		case what == isOther || c.to-c.from == len(c.buf):
+		case !c.answered.IsZero() && bytes.HasPrefix(came, []byte(preface)):
+			return errAnswered
+		case what == isOther && !c.isUnclear(came) || len(came) == len(c.buf):
 			return c.handOver()
 		default:
 			if err := c.more(); err != nil {
@@ -96,10 +102,21 @@ func (c *clientConn) serve() error {
 	}
 }
 
+// preface is what HTTP/2 begins with. Behind requests of HTTP/1.1 it is nonsense, which
+// net/http would not see, since for it the connection begins with what it gets.
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// isUnclear reports whether more has to come before net/http gets what came behind an
+// answer: to the end of a connection with as little it has none, and the preface of
+// HTTP/2 it must not get.
+func (c *clientConn) isUnclear(came []byte) bool {
+	return !c.answered.IsZero() && (len(came) < len("GET ") || isBeginning(came, preface))
+}
+
 // handOver gives net/http as much time for the headers as it would have.
 func (c *clientConn) handOver() error {
-	if c.answered.IsZero() {
-		return nil // it has set its own
+	if c.answered.IsZero() || c.inHead {
+		return nil // it has set its own, or it runs
 	}
 	return c.SetReadDeadline(clock().Add(c.server.server.ReadHeaderTimeout))
 }

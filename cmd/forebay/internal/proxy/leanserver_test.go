@@ -68,9 +68,11 @@ func (c *clientConn) isWatched() bool {
 // TestLeavingEndsTheContext: with its cause, also for whoever waits below, and for whoever
 // begins to afterwards.
 func TestLeavingEndsTheContext(t *testing.T) {
+	const filled = "closed behind a request as long as can be"
 	for name, leave := range map[string]func(net.Conn){
 		"closed":      func(c net.Conn) { _ = c.Close() },
 		"half closed": func(c net.Conn) { _ = c.(*net.TCPConn).CloseWrite() },
+		filled:        func(c net.Conn) { _ = c.Close() },
 	} {
 		ended := make(chan string, 1)
 		g := leanBehind(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -87,7 +89,11 @@ func TestLeavingEndsTheContext(t *testing.T) {
 			ended <- "ended"
 		}, nil)
 		c, _ := g.dial(t)
-		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		head := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+		if name == filled {
+			head = "GET /" + strings.Repeat("x", headSize-len(head)) + head[len("GET /"):]
+		}
+		_, _ = io.WriteString(c, head)
 		eventually(t, "it is watched", g.only(t).isWatched)
 		leave(c)
 		if got := <-ended; got != "ended" {
@@ -276,7 +282,7 @@ func TestConnectionsAreForgotten(t *testing.T) {
 	}, nil)
 	for name, text := range map[string]string{
 		"after its last answer": lastRequest, "by a panic": "GET /panic HTTP/1.1\r\nHost: a\r\n\r\n",
-		"by net/http": "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"by net/http":   "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
 		"by its client": "", "in the middle of a request": "GET / HT",
 	} {
 		c, answers := g.dial(t)
@@ -416,6 +422,41 @@ func TestDeadlinesEndWithTheirRequest(t *testing.T) {
 			}
 		}
 	}, Timeouts{})
+}
+
+// TestTimeAtTheHandOver: headers that net/http gets in the middle have the rest of their
+// time.
+func TestTimeAtTheHandOver(t *testing.T) {
+	p := &inPieces{script: []any{simpleHeads[0], "GET /%4", "1 HTTP/1.1\r\nHost: a\r\n\r\n"}}
+	c := p.play(func(http.ResponseWriter, *http.Request) {}, Timeouts{})
+	if len(p.until) != 2 || !c.isTheirs {
+		t.Errorf("deadlines %v, want one for the next request and one for its headers; is net/http's: %t", p.until, c.isTheirs)
+	}
+}
+
+// TestNoOtherProtocolInTheMiddle: behind a request of HTTP/1.1 HTTP/2 cannot begin, and a
+// line end too many has no answer.
+func TestNoOtherProtocolInTheMiddle(t *testing.T) {
+	for _, c := range []struct {
+		behind   []any
+		isTheirs bool
+	}{
+		{[]any{preface}, false},
+		{[]any{preface[:2], preface[2:20], preface[20:] + "more"}, false},
+		{[]any{preface[:4], "/ HTTP/1.1\r\n"}, true},
+		{[]any{"\r\n"}, false},
+		{[]any{"\r\n", "GE"}, true},
+		{[]any{"P", "O", "S", "T"}, true},
+	} {
+		p := &inPieces{script: append([]any{simpleHeads[0]}, c.behind...)}
+		conn := p.play(func(http.ResponseWriter, *http.Request) {}, Timeouts{})
+		if conn.isTheirs != c.isTheirs || strings.Count(p.said.String(), "HTTP/1.1") != 1 {
+			t.Errorf("%q: is net/http's: %t, and it is told %q", c.behind, conn.isTheirs, p.said.String())
+		}
+	}
+	if p := (&inPieces{script: []any{preface}}); !p.play(nil, Timeouts{}).isTheirs {
+		t.Error("at the beginning it is not net/http's")
+	}
 }
 
 // TestRefusedRequestCostsLittle: it is made of what the one before was made of, but for
