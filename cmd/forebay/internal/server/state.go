@@ -221,7 +221,11 @@ func (s *Server) handler(st *state) http.Handler {
 		}
 		st.proxy.Serve(w, r, lease)
 	})
-	return st.proxy.Identify(s.seeRetries(st, s.metrics.Requests.Wrap(inner, st.groups.Route)))
+	return st.proxy.Identify(s.metrics.Requests.Wrap(inner, func(r *http.Request) string {
+		route := st.groups.Route(r)
+		s.seeRetry(st, r, route)
+		return route
+	}))
 }
 
 // answers are the routes that the program answers itself: with its health, as /health
