@@ -25,7 +25,7 @@ func (m *Machine) advance(now time.Time) {
 	d := &m.demand
 	dt := now.Sub(d.since)
 	if dt > 0 && dt < anotherClock {
-		keep := math.Exp(-dt.Seconds())
+		keep := fades(dt.Seconds())
 		d.waited *= keep
 		if d.waiting {
 			d.waited += 1 - keep
@@ -38,6 +38,15 @@ func (m *Machine) advance(now time.Time) {
 	if dt > 0 || dt < -anotherClock {
 		d.since = now
 	}
+}
+
+// fades returns e^-t. For up to a millisecond four terms of its series are exact to
+// thirteen digits, and take no time.
+func fades(t float64) float64 {
+	if t < 1e-3 {
+		return 1 - t*(1-t/2*(1-t/3))
+	}
+	return math.Exp(-t)
 }
 
 // standing is the part of the time, with somebody in line, from which on that is no
