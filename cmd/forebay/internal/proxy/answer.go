@@ -21,8 +21,13 @@ type answer struct {
 // Unwrap leads http.ResponseController to the abilities of the writer inside.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader begins the answer, or sends a 1xx before it.
+// WriteHeader begins the answer, or sends a 1xx before it. A client that asks whether to
+// send its body is told to by net/http, as soon as the upstream wants the body and it is
+// read; the upstream's own word would be a second one.
 func (a *answer) WriteHeader(status int) {
+	if status == http.StatusContinue {
+		return
+	}
 	if status >= 200 && a.status == 0 {
 		a.status = status
 		a.exchange.begins()

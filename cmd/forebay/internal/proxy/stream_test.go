@@ -170,8 +170,8 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestExpectContinue: the client is told to go on when the upstream says so, and
-// not when it refuses.
+// TestExpectContinue: the client is told to go on when the upstream says so, once,
+// however often that does, and not when it refuses.
 func TestExpectContinue(t *testing.T) {
 	noLeaks(t)
 	up := backend(t, func(w http.ResponseWriter, r *http.Request) {
@@ -179,11 +179,15 @@ func TestExpectContinue(t *testing.T) {
 			w.WriteHeader(417)
 			return
 		}
+		if r.URL.Path == "/again" {
+			w.WriteHeader(http.StatusContinue)
+			w.WriteHeader(http.StatusContinue)
+		}
 		body, _ := io.ReadAll(r.Body)
 		_, _ = w.Write(body)
 	})
 	g := inFront(t, up, nil)
-	for path, want := range map[string]string{"/take": "HTTP/1.1 100 Continue", "/refuse": "HTTP/1.1 417 Expectation Failed"} {
+	for path, want := range map[string]string{"/take": "HTTP/1.1 100 Continue", "/again": "HTTP/1.1 100 Continue", "/refuse": "HTTP/1.1 417 Expectation Failed"} {
 		c := g.dial()
 		_, _ = io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n")
 		r := bufio.NewReader(c)
@@ -193,7 +197,10 @@ func TestExpectContinue(t *testing.T) {
 		}
 		_, _ = io.WriteString(c, "body")
 		rest, _ := io.ReadAll(r)
-		if path == "/take" && (!strings.Contains(string(rest), "HTTP/1.1 200 OK") || !strings.HasSuffix(string(rest), "body")) {
+		if strings.Contains(string(rest), "100 Continue") {
+			t.Errorf("%s: it is told again: %q", path, rest)
+		}
+		if path != "/refuse" && (!strings.Contains(string(rest), "HTTP/1.1 200 OK") || !strings.HasSuffix(string(rest), "body")) {
 			t.Errorf("%s: %q", path, rest)
 		}
 	}
