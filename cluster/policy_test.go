@@ -213,7 +213,7 @@ func TestWithheld(t *testing.T) {
 		if n := cut.gate.Stats().InUse; n > 3 {
 			t.Errorf("%d run", n)
 		}
-		time.Sleep(4 * time.Second)
+		time.Sleep(5 * time.Second) // it is over 12 s after an exchange that came just in time
 		if m := cut.mode(); m != "closed" {
 			t.Errorf("mode %s once the share is over", m)
 		}
