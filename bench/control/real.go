@@ -125,7 +125,7 @@ func aegis() module {
 	return module{
 		limit: func() int { return 0 },
 		busy: func(part float64) {
-			for now := time.Now(); !next.After(now); next = next.Add(500 * ms) {
+			for at := time.Now(); !next.After(at); next = next.Add(500 * ms) {
 				load = math.Floor(load*.95 + 1000*part*.05) // as its own loop has it
 			}
 			atomic.StoreInt64(&processor, int64(load))

@@ -74,14 +74,21 @@ func refused(r *simulate.Result) float64 {
 // between is the goodput of a part of the time, of what could be.
 func between(from, to time.Duration) func(r *simulate.Result) float64 {
 	return func(r *simulate.Result) float64 {
-		good, ideal := 0.0, 0.0
-		for _, p := range r.Points {
-			if within(p, from, to) {
-				good, ideal = good+p.Goodput, ideal+p.Ideal
-			}
-		}
-		return good / ideal
+		return quotient(r, from, to, func(p simulate.Point) (float64, float64) { return p.Goodput, p.Ideal })
 	}
+}
+
+// quotient adds up two figures over a part of the time, and divides the first by the
+// other.
+func quotient(r *simulate.Result, from, to time.Duration, of func(simulate.Point) (a, b float64)) float64 {
+	sumA, sumB := 0.0, 0.0
+	for _, p := range r.Points {
+		if within(p, from, to) {
+			a, b := of(p)
+			sumA, sumB = sumA+a, sumB+b
+		}
+	}
+	return sumA / sumB
 }
 
 func within(p simulate.Point, from, to time.Duration) bool {
@@ -92,13 +99,7 @@ func within(p simulate.Point, from, to time.Duration) bool {
 // refusedBetween is how much is refused in a part of the time, of what is offered.
 func refusedBetween(from, to time.Duration) func(r *simulate.Result) float64 {
 	return func(r *simulate.Result) float64 {
-		sum, offered := 0.0, 0.0
-		for _, p := range r.Points {
-			if within(p, from, to) {
-				sum, offered = sum+p.Refused, offered+p.Offered
-			}
-		}
-		return sum / offered
+		return quotient(r, from, to, func(p simulate.Point) (float64, float64) { return p.Refused, p.Offered })
 	}
 }
 

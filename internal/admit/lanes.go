@@ -31,7 +31,7 @@ type Lane struct {
 	most      int     // units that it may have of that
 	mostEver  int     // and of the configured one
 	units     int     // in flight
-	debt      int     // units that others started out of the line while this one wanted to, up to a turn
+	debt      int     // units that others started while this one wanted to, up to a turn
 	offered   float64 // see demand
 	granted   uint64
 	refused   uint64
